@@ -1,0 +1,87 @@
+# The front door. `make` lists what there is.
+
+SHARED ?= ../shared
+FUZZ_SECONDS ?= 60
+SEEDS ?= 20
+STEPS ?= 2000
+JOBS ?= $(shell nproc)
+CHANGED ?=
+FILES ?=
+ARGS ?= --help
+
+export SHARED SEEDS STEPS JOBS
+RELEASE := build/release
+LINT := python3 scripts/lint.py
+TEST := python3 scripts/test.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint fmt bench asan tsan fuzz sim clean debug release \
+        test-layers test-lint test-unit test-scenarios test-yardsticks test-asan test-tsan
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: ## Install the Debian packages that are missing (asks for nothing)
+	@scripts/setup.sh
+
+release: setup
+	@scripts/build.sh release
+
+build: release ## Build build/release/gpu-scheduler and build/release/gpu-cli, with tests and benchmarks
+
+debug: setup ## Build everything without optimisation, in build/debug
+	@scripts/build.sh debug
+
+demo: setup ## Show a small simulated cluster: jobs, placements, and why jobs wait
+	@scripts/build.sh release gpu-scheduler
+	@$(RELEASE)/gpu-scheduler sim demo
+
+sim: setup ## Run the simulator: make sim ARGS="run tests/scenarios"
+	@scripts/build.sh release gpu-scheduler
+	@$(RELEASE)/gpu-scheduler sim $(ARGS)
+
+test: setup ## Run every check; ends with `N passed, N failed`
+	@$(TEST)
+
+test-layers: setup ## Only: includes follow layers.txt
+	@$(TEST) layers
+
+test-lint: setup ## Only: formatting and the project's own lint rules
+	@$(TEST) lint
+
+test-unit: setup ## Only: the unit tests, in release
+	@$(TEST) unit
+
+test-scenarios: setup ## Only: tests/scenarios through the simulator
+	@$(TEST) scenarios
+
+test-yardsticks: setup ## Only: conformance suites, traces and faults (data from SHARED=../shared)
+	@$(TEST) yardsticks
+
+test-asan: setup
+	@$(TEST) asan
+
+test-tsan: setup
+	@$(TEST) tsan
+
+asan: test-asan ## Unit tests and scenarios under AddressSanitizer and UBSan
+
+tsan: test-tsan ## Unit tests and scenarios under ThreadSanitizer
+
+lint: setup ## Formatting, layers, lint rules, clang-tidy; CHANGED=1 or FILES="..." for a part
+	@python3 scripts/check_layers.py
+	@$(LINT) --rules --format --tidy $(if $(CHANGED),--changed) $(FILES)
+
+fmt: setup ## Format the C++ sources in place
+	@$(LINT) --fix-format $(if $(CHANGED),--changed) $(FILES)
+
+bench: setup ## Run the benchmarks; tables here, rows in build/bench/*.json
+	@scripts/build.sh release
+	@scripts/bench.sh $(RELEASE)/bench build/bench
+
+fuzz: setup ## Run each fuzz target for FUZZ_SECONDS (60)
+	@scripts/build.sh fuzz
+	@scripts/fuzz.sh build/fuzz/fuzz $(FUZZ_SECONDS)
+
+clean: ## Remove build/
+	rm -rf build

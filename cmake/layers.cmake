@@ -1,0 +1,157 @@
+# Turns layers.txt and the folders under src/ into targets.
+#
+#   src/<layer>/**/*.cpp          static library  layer_<layer>
+#   src/<layer>/**/*_test.cpp     test binary     tests/test_<layer>, one ctest entry `unit.<layer>`
+#   src/apps/<name>.cpp           binary; src/apps/<name>/*.cpp go with it
+#   bench/<name>.cpp              benchmark       bench/<name>
+#   tests/fuzz/<name>.cpp         fuzz target     fuzz/<name>     (preset fuzz only)
+#
+# A row `drivers/*` stands for every folder under src/drivers/.
+
+# Sets GPU_LAYERS (those that have sources, lowest first) and GPU_BELOW_<layer> (what each may use).
+function(gpu_read_layers)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/layers.txt")
+  file(GLOB ignored CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*")  # a new folder configures anew
+  file(STRINGS "${PROJECT_SOURCE_DIR}/layers.txt" rows REGEX "^[^#<]+:")
+  set(layers "")
+  foreach(row IN LISTS rows)
+    string(REGEX REPLACE "#.*" "" row "${row}")
+    string(REGEX MATCH "^([^:]+):(.*)$" ignored "${row}")
+    set(name "${CMAKE_MATCH_1}")
+    separate_arguments(below UNIX_COMMAND "${CMAKE_MATCH_2}")
+    if(name STREQUAL "apps")
+      continue()
+    endif()
+    if(name MATCHES "^(.+)/\\*$")
+      file(GLOB folders RELATIVE "${PROJECT_SOURCE_DIR}/src" CONFIGURE_DEPENDS
+           "${PROJECT_SOURCE_DIR}/src/${CMAKE_MATCH_1}/*")
+    else()
+      set(folders "${name}")
+    endif()
+    foreach(folder IN LISTS folders)
+      if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/src/${folder}")
+        list(APPEND layers "${folder}")
+        set(GPU_BELOW_${folder} "${below}" PARENT_SCOPE)
+      endif()
+    endforeach()
+  endforeach()
+  set(GPU_LAYERS "${layers}" PARENT_SCOPE)
+endfunction()
+
+function(gpu_target_name layer out)
+  string(REPLACE "/" "_" name "${layer}")
+  set(${out} "layer_${name}" PARENT_SCOPE)
+endfunction()
+
+# One precompiled header for all targets. It speeds the build up and is no licence to omit includes:
+# the tidy preset compiles without it.
+function(gpu_use_precompiled_header target)
+  if(NOT GPU_PRECOMPILED_HEADERS)
+    return()
+  endif()
+  if(NOT TARGET gpu_pch)
+    add_library(gpu_pch OBJECT "${PROJECT_SOURCE_DIR}/cmake/pch.cpp")
+    target_link_libraries(gpu_pch PRIVATE gpu_flags gpu_fmt)
+    target_precompile_headers(gpu_pch PRIVATE
+      <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <set> <span> <string>
+      <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(gpu_pch PRIVATE -fpch-preprocess)
+    endif()
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM gpu_pch)
+endfunction()
+
+macro(gpu_add_layers)
+  gpu_read_layers()
+  set(GPU_LAYER_TARGETS "")
+  foreach(layer IN LISTS GPU_LAYERS)
+    gpu_target_name("${layer}" target)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
+    list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+    if(sources)
+      add_library(${target} STATIC ${sources})
+      set(scope PUBLIC)
+      gpu_use_precompiled_header(${target})
+    else()
+      add_library(${target} INTERFACE)  # headers only, or not there yet
+      set(scope INTERFACE)
+    endif()
+    target_link_libraries(${target} ${scope} gpu_flags gpu_fmt nlohmann_json::nlohmann_json)
+    foreach(other IN LISTS GPU_BELOW_${layer})
+      gpu_target_name("${other}" below)
+      if(TARGET ${below})
+        target_link_libraries(${target} ${scope} ${below})
+      endif()
+    endforeach()
+    if(layer MATCHES "^(wire|net|drivers/.*|sim)$")
+      target_link_libraries(${target} ${scope} ZLIB::ZLIB Threads::Threads)
+    endif()
+    if(layer STREQUAL "sim")
+      target_link_libraries(${target} ${scope} CLI11::CLI11)
+    endif()
+    list(PREPEND GPU_LAYER_TARGETS ${target})  # highest first: the order static linking wants
+  endforeach()
+endmacro()
+
+function(gpu_add_app name file)
+  file(GLOB main CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/apps/${file}.cpp")
+  if(NOT main)
+    return()
+  endif()
+  file(GLOB_RECURSE more CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/apps/${file}/*.cpp")
+  add_executable(${name} "${main}" ${more})
+  target_link_libraries(${name} PRIVATE gpu_flags ${GPU_LAYER_TARGETS} CLI11::CLI11 Threads::Threads)
+  if(NOT GPU_SANITIZE)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)  # runs on other machines too
+  endif()
+  gpu_use_precompiled_header(${name})
+endfunction()
+
+function(gpu_add_layer_tests)
+  foreach(layer IN LISTS GPU_LAYERS)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*_test.cpp")
+    if(NOT sources)
+      continue()
+    endif()
+    string(REPLACE "/" "_" name "${layer}")
+    gpu_target_name("${layer}" target)
+    add_executable(test_${name} ${sources})
+    set_target_properties(test_${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+    target_link_libraries(test_${name} PRIVATE ${target} GTest::gtest GTest::gtest_main)
+    gpu_use_precompiled_header(test_${name})
+    add_test(NAME unit.${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900)
+  endforeach()
+endfunction()
+
+function(gpu_add_benchmarks)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
+  foreach(source IN LISTS sources)
+    get_filename_component(name "${source}" NAME_WE)
+    add_executable(bench_${name} "${source}")
+    set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME "${name}"
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+    target_link_libraries(bench_${name} PRIVATE gpu_flags ${GPU_LAYER_TARGETS} benchmark::benchmark)
+    gpu_use_precompiled_header(bench_${name})
+  endforeach()
+endfunction()
+
+function(gpu_add_fuzzers)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/*.cpp")
+  # The layers are instrumented for coverage too, or the fuzzer would be blind inside them.
+  target_compile_options(gpu_flags INTERFACE -fsanitize=fuzzer-no-link)
+  foreach(source IN LISTS sources)
+    get_filename_component(name "${source}" NAME_WE)
+    add_executable(fuzz_${name} "${source}")
+    set_target_properties(fuzz_${name} PROPERTIES OUTPUT_NAME "${name}"
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    target_link_libraries(fuzz_${name} PRIVATE gpu_flags ${GPU_LAYER_TARGETS})
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    gpu_use_precompiled_header(fuzz_${name})
+  endforeach()
+endfunction()

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building, testing and linting need.
+# Asks for nothing; says what it installs; returns at once when nothing is missing.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache pkg-config python3 git
+  clang-format clang-16 clang-tidy-16 libclang-rt-16-dev llvm-16
+  libgtest-dev libbenchmark-dev
+  nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev
+)
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "setup: not a Debian system; please provide: ${packages[*]}"
+  exit 0
+fi
+
+installed="$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)"
+missing=()
+for package in "${packages[@]}"; do
+  grep -qxF "installed $package" <<<"$installed" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: missing packages, and neither root nor sudo to install them. As root, run:" >&2
+    echo "  apt-get install -y --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+echo "setup: installing ${missing[*]}"
+log="$(mktemp)"
+trap 'rm -f "$log"' EXIT
+if ! { "${as_root[@]}" apt-get update -qq &&
+       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+         apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  cat "$log" >&2
+  echo "setup: the installation failed" >&2
+  exit 1
+fi
+echo "setup: done"
