@@ -1,0 +1,70 @@
+// Shapes: each distinct request once, with its names resolved. A hundred thousand waiting jobs of
+// two hundred shapes need two hundred answers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "cluster/names.hpp"
+#include "model/job.hpp"
+
+namespace gs {
+
+struct Shape {
+  TaskRequest request;
+  std::vector<std::uint32_t> models;                          // interned request.gpu.models
+  std::vector<std::pair<std::uint32_t, std::int64_t>> named;  // interned request.resources.named
+  std::vector<std::uint32_t> mig_profiles;                    // interned request.gpu.mig, one each
+  int gpus() const { return request.gpu.count; }
+  bool exclusive() const { return request.gpu.sharing == Sharing::Exclusive; }
+};
+
+// A group of a job with its request interned.
+struct ShapedGroup {
+  std::string name;
+  ShapeId shape;
+  int count = 1;
+  int min = 1;  // resolved: never 0
+  int set = 0;
+  TopologyWish topology;
+  std::vector<Slice> slices;
+  bool operator==(const ShapedGroup&) const = default;
+};
+
+// The whole group structure of a job. Jobs with the same JobShape (and tenant) are twins.
+struct JobShape {
+  std::vector<GroupSet> sets;
+  std::vector<ShapedGroup> groups;
+  int tasks = 0;      // all groups together
+  int min_tasks = 0;  // sum of the groups' minima
+  bool elastic() const { return min_tasks < tasks; }
+};
+
+class ShapeTable {
+ public:
+  ShapeId intern(const TaskRequest& request);
+  JobShapeId intern(const Job& job);
+  const Shape& at(ShapeId id) const { return shapes_[id.index()]; }
+  const JobShape& at(JobShapeId id) const { return job_shapes_[id.index()]; }
+  std::size_t size() const { return shapes_.size(); }
+  std::size_t job_shape_count() const { return job_shapes_.size(); }
+
+  Names& models() { return models_; }
+  const Names& models() const { return models_; }
+  Names& resources() { return resources_; }
+  const Names& resources() const { return resources_; }
+
+ private:
+  std::vector<Shape> shapes_;
+  std::vector<JobShape> job_shapes_;
+  std::unordered_multimap<std::uint64_t, ShapeId> by_hash_;
+  std::unordered_multimap<std::uint64_t, JobShapeId> jobs_by_hash_;
+  Names models_;
+  Names resources_;
+};
+
+}  // namespace gs

@@ -1,0 +1,72 @@
+#include "cluster/trial.hpp"
+
+#include "base/check.hpp"
+
+namespace gs {
+
+TaskId Trial::place(JobId job, int group, int rank, const Allocation& place, TaskState state,
+                    Instant now) {
+  Change change{Kind::Placed, {}, {}, {}};
+  if (!place.mig.empty()) change.mig = cluster_.node(place.node).mig;
+  change.task = cluster_.place(job, group, rank, place, state, now);
+  changes_.push_back(std::move(change));
+  return changes_.back().task;
+}
+
+void Trial::evict(TaskId task) {
+  CHECK(cluster_.task(task).state == TaskState::Running);
+  cluster_.set_task_state(task, TaskState::Releasing);
+  changes_.push_back({Kind::Released, task, {}, {}});
+}
+
+void Trial::spare(TaskId task) {
+  CHECK(cluster_.task(task).state == TaskState::Releasing);
+  cluster_.set_task_state(task, TaskState::Running);
+  changes_.push_back({Kind::Spared, task, {}, {}});
+}
+
+void Trial::hold(TaskId task) {
+  CHECK(cluster_.task(task).state == TaskState::Running);
+  cluster_.set_task_state(task, TaskState::Nominated);
+  changes_.push_back({Kind::Held, task, {}, {}});
+}
+
+void Trial::drop(TaskId task) {
+  CHECK(cluster_.task(task).state == TaskState::Nominated);
+  changes_.push_back({Kind::Dropped, task, cluster_.task(task), {}});
+  cluster_.remove_task(task);
+}
+
+void Trial::rollback(std::size_t mark) {
+  while (changes_.size() > mark) {
+    Change& change = changes_.back();
+    switch (change.kind) {
+      case Kind::Placed: {
+        const NodeId node = cluster_.task(change.task).place.node;
+        const bool had_mig = !cluster_.task(change.task).place.mig.empty();
+        cluster_.remove_task(change.task);
+        if (had_mig) cluster_.nodes_[node.index()].mig = std::move(change.mig);
+        break;
+      }
+      case Kind::Released:
+      case Kind::Held:
+        cluster_.set_task_state(change.task, TaskState::Running);
+        break;
+      case Kind::Spared:
+        cluster_.set_task_state(change.task, TaskState::Releasing);
+        break;
+      case Kind::Dropped:
+        cluster_.restore_task(change.task, std::move(change.before));
+        break;
+    }
+    changes_.pop_back();
+  }
+}
+
+std::vector<Trial::Change> Trial::keep() {
+  std::vector<Change> kept;
+  kept.swap(changes_);
+  return kept;
+}
+
+}  // namespace gs

@@ -1,0 +1,46 @@
+// Everything an operator can set about decisions. Part of the command log: same log, same effects.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "model/request.hpp"
+
+namespace gs {
+
+struct ScoringWeights {
+  double resource_availability = 0.4;
+  double topology_alignment = 0.3;
+  double domain_utilization = 0.2;
+  double historical_performance = 0.1;
+};
+
+struct Config {
+  Strategy strategy = Strategy::Balanced;
+  ScoringWeights weights;
+  // Gangs without a topology wish lie as near together as can be; off: task by task, as the
+  // strategy says.
+  bool implicit_topology = true;
+  std::vector<std::string> phases;  // names in order; empty: the default list
+  double aging_per_hour = 60.0;     // priority points that an hour of waiting is worth
+  int tier_step = 100;              // priority points between two tiers
+  Duration usage_half_life = hours(24);
+  int reservations = 10;  // jobs with a reservation; 1: EASY, 0: off
+  bool preemption = true;
+  bool reclaim = true;
+  bool consolidation = false;
+  int max_moves = 64;  // tasks that one consolidation may move
+  bool gang_scheduling = true;
+  bool thermal_aware = true;
+  int thermal_threshold_c = 75;
+  int thermal_hysteresis_c = 5;
+  int max_nodes_per_leaf = 0;  // of one job; 0: no bound
+  int max_gpus_per_leaf = 0;
+  std::int64_t max_queue = 0;  // waiting jobs in all; 0: no bound
+};
+
+Status validate(const Config& config);
+
+}  // namespace gs

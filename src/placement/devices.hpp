@@ -1,0 +1,41 @@
+// Which devices of a node a task gets.
+//
+// Whole GPUs: `Best` takes the set with the highest bandwidth between its members and, among
+// equals, the one that leaves the best-connected rest; ties go to the lowest ids. Answers depend
+// only on the layout, the free GPUs and the request, so they are kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "base/gpu_mask.hpp"
+#include "cluster/cluster.hpp"
+
+namespace gs {
+
+// The set for whole GPUs out of `free`; 0 if the policy or the bandwidth demand can't be met.
+GpuMask choose_whole(const Layout& layout, GpuMask free, const GpuRequest& request);
+
+class DeviceChooser {
+ public:
+  // Devices for one task in this view, or nothing. `job` matters for pinned devices only.
+  std::optional<Allocation> choose(const Cluster& cluster, NodeId node, const Shape& shape,
+                                   View view, JobId job);
+
+ private:
+  GpuMask whole(const NodeState& node, GpuMask free, const GpuRequest& request);
+
+  struct Key {
+    const Layout* layout;
+    GpuMask free;
+    std::uint64_t ask;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& k) const noexcept;
+  };
+  std::unordered_map<Key, GpuMask, KeyHash> kept_;
+};
+
+}  // namespace gs

@@ -1,0 +1,39 @@
+// What makes a node a good place for a task. Each part is 0..1, weighted by the configuration.
+//
+//   resourceAvailability   by strategy: consolidated - the fullest node; distributed - the
+//   emptiest;
+//                          balanced - the one whose loss hurts what is likely to come least
+//   topologyAlignment      how well the GPUs that the task would get are connected
+//   domainUtilization      busy leaves first (distributed, latency-sensitive: idle ones)
+//   historicalPerformance  tasks rarely fail there because of the node
+//
+// On top, and stronger than all of these: node affinity, the preferred domain, a shared GPU for a
+// task that shares, nodes without GPUs for tasks without.
+#pragma once
+
+#include <cstdint>
+
+#include "cluster/cluster.hpp"
+#include "model/config.hpp"
+#include "model/why.hpp"
+
+namespace gs {
+
+class Scorer {
+ public:
+  Scorer(const Cluster& cluster, const Config& config) : cluster_(cluster), config_(config) {}
+
+  Strategy strategy_of(const Shape& shape) const;
+  // Everything but the domain's part. The node has room for the task.
+  ScoreCard parts(const NodeState& node, const Shape& shape, View view) const;
+  // 0..1 from the share of the domain's GPUs that is taken.
+  double domain_part(const Shape& shape, double taken) const;
+  const ScoringWeights& weights() const { return config_.weights; }
+
+ private:
+  double availability(const NodeState& node, const Shape& shape, View view) const;
+  const Cluster& cluster_;
+  const Config& config_;
+};
+
+}  // namespace gs
