@@ -31,7 +31,8 @@ class Rng {
 
   // Uniform in [0, bound); bound > 0. The bias of the multiply-shift is below 2^-32 for our bounds.
   std::uint64_t below(std::uint64_t bound) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
   std::int64_t between(std::int64_t low, std::int64_t high) {  // both ends included
     return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low + 1)));

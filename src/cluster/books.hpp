@@ -51,14 +51,18 @@ struct JobRecord {
   int max_preemptions = 0;
   int disruption_budget = 0;
   JobState state = JobState::Waiting;
+  JobState ends_as = JobState::Cancelled;  // Stopping: what it is when the last task has gone
   bool preemptible = true;
   bool can_preempt_others = true;
   bool checkpointable = false;
   bool movable = false;
-  std::vector<TaskId> tasks;          // with a place, in any state
-  std::vector<std::uint16_t> active;  // per group: Running or Nominated tasks
-  int active_tasks = 0;               // sum of `active`
+  std::vector<TaskId> tasks;                         // with a place, in any state
+  std::vector<std::uint16_t> active;                 // per group: Running or Nominated tasks
+  std::vector<std::pair<std::uint16_t, int>> ended;  // group and rank of tasks that have succeeded
+  Labels labels;
+  int active_tasks = 0;  // sum of `active`
   int nominated_tasks = 0;
+  int started_tasks = 0;  // confirmed by the driver, in any state
   int releasing_tasks = 0;
 
   // When what it holds comes free, as far as anybody knows.
@@ -71,11 +75,12 @@ struct JobRecord {
 struct TenantRecord {
   Tenant spec;
   TenantId parent;
-  std::vector<TenantId> children;  // by created_order, then id
-  Usage used;                      // Running and Nominated tasks of it and all below it
-  Usage used_unpreemptible;        // the part of `used` that can't be taken away again
-  int running_jobs = 0;            // jobs with an active task
-  int waiting_jobs = 0;
+  std::vector<TenantId> children;            // by created_order, then id
+  Usage used;                                // Running and Nominated tasks of it and all below it
+  Usage used_unpreemptible;                  // the part of `used` that can't be taken away again
+  int running_jobs = 0;                      // jobs with an active task
+  int waiting_jobs = 0;                      // of it and all below it
+  int jobs = 0;                              // its own, in any state that is not final
   std::vector<std::int64_t> milli_by_model;  // by interned model
   double decayed_gpu_hours = 0;  // usage with half-life, brought up to date at `decayed_at`
   Instant decayed_at;

@@ -1,6 +1,7 @@
 #include "cluster/cluster.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
@@ -52,7 +53,8 @@ void Cluster::set_topology(std::vector<std::string> levels) {
   domains_ = DomainTree{};
   domains_.set_levels(std::move(levels));
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    if (!nodes_[i].gone) nodes_[i].domain = domains_.attach(NodeId{i}, nodes_[i].spec.domain);
+    if (!nodes_[i].gone)
+      nodes_[i].domain = domains_.attach(NodeId{i}, nodes_[i].spec.name, nodes_[i].spec.domain);
   ++structure_version_;
 }
 
@@ -73,6 +75,55 @@ void Cluster::touch(NodeId id) {
   log_.push_back(id);
 }
 
+namespace {
+
+bool overlaps(const MigGpuState& gpu, const MigSlotState& instance) {
+  return instance.start >= 0 &&
+         std::any_of(gpu.instances.begin(), gpu.instances.end(), [&](const MigSlotState& other) {
+           return other.start >= 0 && (mig_slots(other.start, other.size) &
+                                       mig_slots(instance.start, instance.size)) != 0;
+         });
+}
+
+// One order however the instances came about: which of two like ones is taken must not depend on
+// the past.
+void sort_by_start(MigGpuState& gpu) {
+  std::stable_sort(gpu.instances.begin(), gpu.instances.end(),
+                   [](const MigSlotState& a, const MigSlotState& b) { return a.start < b.start; });
+}
+
+// Whether the device under a task would be another one after this report.
+bool other_device(const Node& before, const Node& after, int gpu) {
+  const auto i = static_cast<std::size_t>(gpu);
+  if (i >= after.gpus.size()) return true;
+  const Gpu& a = before.gpus[i];
+  const Gpu& b = after.gpus[i];
+  return a.model != b.model || a.memory_mib != b.memory_mib || a.mig_enabled != b.mig_enabled ||
+         (!a.uuid.empty() && !b.uuid.empty() && a.uuid != b.uuid);
+}
+
+}  // namespace
+
+std::vector<TaskId> Cluster::displaced_by(const Node& spec) const {
+  std::vector<TaskId> displaced;
+  const NodeId id = find_node(spec.name);
+  if (!id.valid() || node(id).gone) return displaced;
+  for (const TaskId task_id : node(id).tasks) {
+    const Allocation& place = task(task_id).place;
+    bool lost = false;
+    for_each_gpu(place.gpus, [&](int gpu) { lost |= other_device(node(id).spec, spec, gpu); });
+    for (const MigPick& pick : place.mig) lost |= other_device(node(id).spec, spec, pick.gpu);
+    if (lost) displaced.push_back(task_id);
+  }
+  std::sort(displaced.begin(), displaced.end(), [&](TaskId a, TaskId b) {
+    const Task& x = task(a);
+    const Task& y = task(b);
+    return std::tuple(job(x.job).seq, x.group, x.rank, x.state) <
+           std::tuple(job(y.job).seq, y.group, y.rank, y.state);
+  });
+  return displaced;
+}
+
 void Cluster::apply_spec(NodeState& node, const Node& spec) {
   node.spec = spec;
   node.layout = intern(layout_of(spec, shapes_.models()));
@@ -84,7 +135,10 @@ void Cluster::apply_spec(NodeState& node, const Node& spec) {
     if (node.named.size() <= id) node.named.resize(id + 1);
     node.named[id].capacity = amount;
   }
-  if (node.gpus.size() < spec.gpus.size()) node.gpus.resize(spec.gpus.size());
+  node.gpus.resize(spec.gpus.size());
+  node.hot &= first_gpus(static_cast<int>(spec.gpus.size()));
+  node.warm &= first_gpus(static_cast<int>(spec.gpus.size()));
+  node.busy_now = node.busy_future = node.partly = 0;
   node.healthy = node.whole = 0;
   std::vector<MigGpuState> mig;
   for (std::size_t i = 0; i < spec.gpus.size(); ++i) {
@@ -115,11 +169,19 @@ void Cluster::apply_spec(NodeState& node, const Node& spec) {
       if (known) continue;
       const MigProfile* geometry =
           find_mig_profile(gpu.model, gpu.memory_mib, canonical_mig_profile(reported.profile));
-      state.instances.push_back(
-          {profile, static_cast<std::int8_t>(reported.start),
-           static_cast<std::uint8_t>(geometry != nullptr ? geometry->size : 1), state.next_id++,
-           false, false, false});
+      const MigSlotState instance{
+          profile,
+          static_cast<std::int8_t>(reported.start),
+          static_cast<std::uint8_t>(geometry != nullptr ? geometry->size : 1),
+          state.next_id,
+          false,
+          false,
+          false};
+      if (overlaps(state, instance)) continue;  // the report is older than what we gave away there
+      state.instances.push_back(instance);
+      ++state.next_id;
     }
+    sort_by_start(state);
     mig.push_back(std::move(state));
   }
   node.mig = std::move(mig);
@@ -127,6 +189,7 @@ void Cluster::apply_spec(NodeState& node, const Node& spec) {
 }
 
 NodeId Cluster::put_node(const Node& spec) {
+  CHECK_MSG(displaced_by(spec).empty(), "node " + spec.name + " takes devices from its tasks");
   NodeId id = find_node(spec.name);
   const bool known = id.valid() && !node(id).gone;
   if (!id.valid()) {
@@ -135,15 +198,21 @@ NodeId Cluster::put_node(const Node& spec) {
     node_by_name_.emplace(spec.name, id);
   }
   NodeState& state = nodes_[id.index()];
+  if (!known) {  // one that returns is a new one: nothing of its past decides
+    const std::uint32_t stamp = state.spec_stamp;
+    state = NodeState{};
+    state.spec_stamp = stamp;
+  }
   if (!known || state.spec.domain != spec.domain) {
     if (known) domains_.detach(id, state.domain);
-    state.domain = domains_.attach(id, spec.domain);
+    state.domain = domains_.attach(id, spec.name, spec.domain);
     state.gone = false;
     ++structure_version_;
   }
   if (state.spec.gpus.size() != spec.gpus.size()) ++structure_version_;
   apply_spec(state, spec);
   ++state.spec_stamp;
+  ++spec_version_;
   touch(id);
   total_stale_ = true;
   return id;
@@ -154,6 +223,7 @@ void Cluster::remove_node(NodeId id) {
   CHECK(!node.gone && node.tasks.empty());
   domains_.detach(id, node.domain);
   node.gone = true;
+  ++spec_version_;
   ++structure_version_;
   touch(id);
   total_stale_ = true;
@@ -187,6 +257,11 @@ void Cluster::set_gpu(NodeId id, int gpu, Health health, Heat heat) {
   if (was_healthy != (health == Health::Healthy)) total_stale_ = true;
 }
 
+void Cluster::set_hot(NodeId id, GpuMask hot) {
+  nodes_[id.index()].hot = hot;
+  touch(id);
+}
+
 void Cluster::set_performance(NodeId id, double performance) {
   nodes_[id.index()].performance = performance;
   touch(id);
@@ -196,7 +271,7 @@ const Usage& Cluster::total() const {
   if (!total_stale_) return total_;
   total_stale_ = false;
   total_ = {};
-  smallest_gpu_memory_mib_ = 0;
+  smallest_gpu_memory_mib_ = largest_gpu_memory_mib_ = 0;
   for (const NodeState& node : nodes_) {
     if (!node.schedulable()) continue;
     total_.cpu_milli += node.cpu_milli.capacity;
@@ -207,6 +282,7 @@ const Usage& Cluster::total() const {
       total_.gpu_memory_mib += memory;
       if (memory > 0 && (smallest_gpu_memory_mib_ == 0 || memory < smallest_gpu_memory_mib_))
         smallest_gpu_memory_mib_ = memory;
+      largest_gpu_memory_mib_ = std::max(largest_gpu_memory_mib_, memory);
     });
     for (const auto& gpu : node.mig)
       if ((node.healthy & gpu_bit(gpu.gpu)) != 0) total_.gpu_milli += kWholeGpu;
@@ -232,10 +308,11 @@ TenantId Cluster::put_tenant(const Tenant& spec) {
   } else {
     CHECK_MSG(tenant(id).gone || tenant(id).spec.parent == spec.parent,
               "a tenant's parent can't change");
-    const bool back = tenant(id).gone;
+    if (tenant(id).gone) {  // one that returns is a new one
+      tenant(id) = TenantRecord{};
+      tenant(id).parent = find_tenant(spec.parent);
+    }
     tenant(id).spec = spec;
-    tenant(id).gone = false;
-    if (back) tenant(id).parent = find_tenant(spec.parent);
   }
   auto& siblings = tenant(id).parent.valid() ? tenant(tenant(id).parent).children : top_tenants_;
   if (std::find(siblings.begin(), siblings.end(), id) == siblings.end()) siblings.push_back(id);
@@ -284,9 +361,43 @@ JobId Cluster::add_job(const Job& job, TenantId tenant) {
   record.checkpointable = job.checkpointable;
   record.movable = job.movable;
   record.state = job.held ? JobState::Held : JobState::Waiting;
+  record.labels = job.labels;
   record.active.assign(shapes_.at(record.shape).groups.size(), 0);
   job_by_id_.emplace(job.id, id);
   return id;
+}
+
+Job Cluster::job_value(JobId id) const {
+  const JobRecord& record = job(id);
+  const JobShape& shape = shape_of(id);
+  Job value;
+  value.id = record.id;
+  value.name = record.name;
+  value.tenant = tenant(record.tenant).spec.id;
+  value.priority = record.priority;
+  value.submitted = record.submitted;
+  value.sets = shape.sets;
+  for (const ShapedGroup& group : shape.groups)
+    value.groups.push_back({group.name, shapes_.at(group.shape).request, group.count,
+                            group.min == 0 ? kNoMinimum : group.min, group.set, group.topology,
+                            group.slices});
+  const auto duration = [](std::int64_t ms) {
+    return ms < 0 ? std::optional<Duration>{} : Duration{ms};
+  };
+  value.expected_runtime = duration(record.expected_runtime_ms);
+  value.max_runtime = duration(record.max_runtime_ms);
+  value.start_timeout = duration(record.start_timeout_ms);
+  value.min_runtime = Duration{record.min_runtime_ms};
+  value.preemptible = record.preemptible;
+  value.can_preempt_others = record.can_preempt_others;
+  value.max_preemptions = record.max_preemptions;
+  value.checkpointable = record.checkpointable;
+  value.movable = record.movable;
+  value.disruption_budget = record.disruption_budget;
+  value.arrived = record.arrived;
+  value.held = record.state == JobState::Held;
+  value.labels = record.labels;
+  return value;
 }
 
 void Cluster::forget_job(JobId id) {
@@ -307,36 +418,47 @@ void Cluster::set_job_shape(JobId id, const Job& changed) {
 
 std::vector<int> Cluster::missing_ranks(JobId id, int group) const {
   const JobRecord& record = job(id);
-  const int count = shape_of(id).groups[static_cast<std::size_t>(group)].count;
+  const auto count =
+      static_cast<std::size_t>(shape_of(id).groups[static_cast<std::size_t>(group)].count);
+  std::vector<bool> there(count, false);
+  if (record.active[static_cast<std::size_t>(group)] > 0)
+    for (const TaskId placed : record.tasks) {
+      const Task& t = task(placed);
+      if (t.group == group && t.state != TaskState::Releasing)
+        there[static_cast<std::size_t>(t.rank)] = true;
+    }
+  for (const auto& [ended_group, rank] : record.ended)
+    if (ended_group == group) there[static_cast<std::size_t>(rank)] = true;
   std::vector<int> missing;
-  if (record.active[static_cast<std::size_t>(group)] == 0) {
-    missing.resize(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) missing[static_cast<std::size_t>(i)] = i;
-    return missing;
-  }
-  std::vector<bool> there(static_cast<std::size_t>(count), false);
-  for (const TaskId id_of_task : record.tasks) {
-    const Task& t = task(id_of_task);
-    if (t.group == group && t.state != TaskState::Releasing)
-      there[static_cast<std::size_t>(t.rank)] = true;
-  }
-  for (int i = 0; i < count; ++i)
-    if (!there[static_cast<std::size_t>(i)]) missing.push_back(i);
+  for (std::size_t i = 0; i < count; ++i)
+    if (!there[i]) missing.push_back(static_cast<int>(i));
   return missing;
 }
 
 // ---------------------------------------------------------------- tasks
 
+namespace {
+
+// The device by which a task is counted; -1: it has none.
+int first_device(const Allocation& place) {
+  if (place.gpus != 0) return std::countr_zero(place.gpus);
+  return place.mig.empty() ? -1 : place.mig.front().gpu;
+}
+
+}  // namespace
+
+Usage Cluster::usage(const Task& task) const {
+  const int first = first_device(task.place);
+  const auto& memory = node(task.place.node).layout->memory_mib;
+  return usage_of(shape_of(task), first < 0 ? 0 : memory[static_cast<std::size_t>(first)]);
+}
+
 void Cluster::charge_tenants(const Task& task, int sign) {
   if (task.state == TaskState::Releasing) return;
   const JobRecord& record = job(task.job);
-  const Shape& shape = shape_of(task);
   const NodeState& on = node(task.place.node);
-  const int first = task.place.gpus != 0     ? std::countr_zero(task.place.gpus)
-                    : task.place.mig.empty() ? -1
-                                             : task.place.mig.front().gpu;
-  const Usage usage =
-      usage_of(shape, first < 0 ? 0 : on.layout->memory_mib[static_cast<std::size_t>(first)]);
+  const int first = first_device(task.place);
+  const Usage usage = this->usage(task);
   for (TenantId id = record.tenant; id.valid(); id = tenant(id).parent) {
     TenantRecord& books = tenant(id);
     if (sign > 0) {
@@ -385,9 +507,18 @@ void cut_instance(NodeState& node, MigPick& pick) {
     });
     pick.id = gpu.next_id++;
     gpu.instances.push_back({pick.profile, pick.start, pick.size, pick.id, false, false, false});
+    sort_by_start(gpu);
     return;
   }
   CHECK_MSG(false, "MIG pick on a GPU without MIG");
+}
+
+// Forgets an instance that was promised to a task but never cut.
+void forget_instance(NodeState& node, const MigPick& pick) {
+  for (auto& gpu : node.mig)
+    if (gpu.gpu == pick.gpu)
+      std::erase_if(gpu.instances,
+                    [&](const MigSlotState& instance) { return instance.id == pick.id; });
 }
 
 }  // namespace
@@ -425,6 +556,7 @@ void Cluster::restore_task(TaskId id, Task task) {
   CHECK(!free_tasks_.empty() && free_tasks_.back() == id);
   free_tasks_.pop_back();
   tasks_[id.index()] = std::move(task);
+  if (tasks_[id.index()].started) ++job(tasks_[id.index()].job).started_tasks;
   insert_task(id);
 }
 
@@ -443,12 +575,42 @@ void Cluster::set_task_state(TaskId id, TaskState state) {
   touch(t.place.node);
 }
 
+void Cluster::set_started(TaskId id) {
+  Task& t = tasks_[id.index()];
+  if (!t.started) ++job(t.job).started_tasks;
+  t.started = true;
+}
+
+void Cluster::hold(NodeId id, const Hold& hold, int sign) {
+  NodeState& node = nodes_[id.index()];
+  node.cpu_milli.nominated += sign * hold.cpu_milli;
+  node.memory_bytes.nominated += sign * hold.memory_bytes;
+  for (const auto& [resource, amount] : hold.named) node.named[resource].nominated += sign * amount;
+  for_each_gpu(hold.whole, [&](int gpu) {
+    GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
+    books.milli.nominated += std::int64_t{sign} * kWholeGpu;
+    books.memory_mib.nominated += sign * books.memory_mib.capacity;
+    node.refresh_gpu(gpu);
+  });
+  for (const auto& part : hold.parts) {
+    GpuState& books = node.gpus[static_cast<std::size_t>(part.gpu)];
+    books.milli.nominated += sign * part.milli;
+    books.memory_mib.nominated += sign * part.memory_mib;
+    node.refresh_gpu(part.gpu);
+  }
+  touch(id);
+}
+
 void Cluster::remove_task(TaskId id) {
   Task& t = tasks_[id.index()];
+  if (t.started) --job(t.job).started_tasks;
   NodeState& node = nodes_[t.place.node.index()];
   charge_tenants(t, -1);
   count_job(t, -1);
   node.charge(shape_of(t), t.place, t.job, t.state, -1);
+  if (t.state == TaskState::Nominated)
+    for (const MigPick& pick : t.place.mig)
+      if (pick.create) forget_instance(node, pick);
   const auto erase = [id](std::vector<TaskId>& list) {
     const auto it = std::find(list.rbegin(), list.rend(), id);  // what came last goes first
     CHECK(it != list.rend());

@@ -28,6 +28,19 @@ namespace gs {
 
 class Trial;
 
+// What a reservation keeps free on a node, over and above what will have come free by then.
+struct Hold {
+  std::int64_t cpu_milli = 0, memory_bytes = 0;
+  std::vector<std::pair<std::uint32_t, std::int64_t>> named;
+  GpuMask whole = 0;
+  struct Part {
+    int gpu = 0;
+    int milli = 0;
+    std::int64_t memory_mib = 0;
+  };
+  std::vector<Part> parts;
+};
+
 class Cluster {
  public:
   // --- what there is ---
@@ -58,13 +71,19 @@ class Cluster {
   const Shape& shape_of(const Task& task) const {
     return shapes_.at(shapes_.at(job(task.job).shape).groups[task.group].shape);
   }
+  // What a task counts for in its tenant's books, on the devices that it has.
+  Usage usage(const Task& task) const;
   // Ranks of a group that have neither a Running nor a Nominated task, ascending.
   std::vector<int> missing_ranks(JobId job, int group) const;
   // Everything usable, for shares: healthy whole GPUs of nodes that are ready and not cordoned.
   const Usage& total() const;
   std::int64_t smallest_gpu_memory_mib() const { return total(), smallest_gpu_memory_mib_; }
+  std::int64_t largest_gpu_memory_mib() const { return total(), largest_gpu_memory_mib_; }
 
   // --- facts ---
+  // Tasks whose devices this report takes away or exchanges for others, by job and rank. They must
+  // be gone before put_node().
+  std::vector<TaskId> displaced_by(const Node& spec) const;
   NodeId put_node(const Node& spec);  // new or changed; tasks on it stay as they are
   void remove_node(NodeId id);        // its tasks must be gone
   void set_ready(NodeId id, bool ready);
@@ -78,17 +97,27 @@ class Cluster {
   TenantId put_tenant(const Tenant& spec);
   void remove_tenant(TenantId id);
   JobId add_job(const Job& job, TenantId tenant);
+  Job job_value(JobId id)
+      const;  // the Job as it was submitted (priority, arrivals and holds as they are now)
+  void set_next_seq(std::uint64_t seq) { next_seq_ = seq; }
+  std::uint64_t next_seq() const { return next_seq_; }
+  void set_hot(NodeId id, GpuMask hot);
   void forget_job(JobId id);  // final and without tasks: frees the record for reuse
   void set_job_shape(JobId id, const Job& job);  // groups changed while it holds nothing
 
   TaskId place(JobId job, int group, int rank, Allocation place, TaskState state, Instant now);
   void set_task_state(TaskId id, TaskState state);
+  void set_started(TaskId id);
   void remove_task(TaskId id);
+  // Capacity kept for a reservation while others are placed: counts as nominated, for nobody.
+  // Every hold is taken back (sign -1) before the cycle's phase ends.
+  void hold(NodeId id, const Hold& hold, int sign);
 
   // --- change log of nodes: readers keep a position and catch up ---
   std::uint64_t log_end() const { return log_base_ + log_.size(); }
   std::uint64_t log_begin() const { return log_base_; }
   NodeId logged(std::uint64_t position) const { return log_[position - log_base_]; }
+  std::uint64_t spec_version() const { return spec_version_; }  // any node reported anything new
   std::uint64_t structure_version() const { return structure_version_; }  // nodes came, went, moved
 
   void verify() const;  // aborts where an invariant does not hold
@@ -120,9 +149,11 @@ class Cluster {
   std::vector<TaskId> free_tasks_;
   std::vector<NodeId> log_;
   std::uint64_t log_base_ = 0;
+  std::uint64_t spec_version_ = 1;
   std::uint64_t structure_version_ = 1;
   mutable Usage total_;  // of when total_stale_ was last false
   mutable std::int64_t smallest_gpu_memory_mib_ = 0;
+  mutable std::int64_t largest_gpu_memory_mib_ = 0;
   mutable bool total_stale_ = true;
 };
 

@@ -41,29 +41,57 @@ std::optional<int> DomainTree::level_index(const std::string& name) const {
 
 DomainId DomainTree::child(DomainId parent, const std::string& name) {
   const std::string key = std::to_string(parent.v) + "/" + name;
-  if (const auto it = by_path_.find(key); it != by_path_.end()) return it->second;
-  const DomainId id{domains_.size()};
-  by_path_.emplace(key, id);
-  Domain domain;
-  domain.name = name;
-  domain.parent = parent;
-  domain.level = at(parent).level + 1;
-  domains_.push_back(std::move(domain));
-  auto& siblings = domains_[parent.index()].children;
+  const auto [it, added] = by_path_.emplace(key, DomainId{domains_.size()});
+  const DomainId id = it->second;
+  if (added) {
+    Domain domain;
+    domain.name = name;
+    domain.parent = parent;
+    domain.level = at(parent).level + 1;
+    domains_.push_back(std::move(domain));
+  }
+  if (!at(id).listed) list(id);
+  return id;
+}
+
+namespace {
+
+void number(std::vector<Domain>& domains, const std::vector<DomainId>& siblings) {
+  for (std::size_t i = 0; i < siblings.size(); ++i)
+    domains[siblings[i].index()].position = static_cast<int>(i);
+}
+
+}  // namespace
+
+void DomainTree::list(DomainId id) {
+  auto& siblings = domains_[at(id).parent.index()].children;
   const auto place = std::upper_bound(
       siblings.begin(), siblings.end(), id,
       [&](DomainId a, DomainId b) { return natural_less(at(a).name, at(b).name); });
   siblings.insert(place, id);
-  for (std::size_t i = 0; i < siblings.size(); ++i)
-    domains_[siblings[i].index()].position = static_cast<int>(i);
-  return id;
+  domains_[id.index()].listed = true;
+  number(domains_, siblings);
 }
 
-DomainId DomainTree::attach(NodeId node, const std::vector<std::string>& path) {
+void DomainTree::unlist(DomainId id) {
+  auto& siblings = domains_[at(id).parent.index()].children;
+  siblings.erase(std::find(siblings.begin(), siblings.end(), id));
+  domains_[id.index()].listed = false;
+  number(domains_, siblings);
+}
+
+DomainId DomainTree::attach(NodeId node, const std::string& name,
+                            const std::vector<std::string>& path) {
   DomainId domain = root();
   if (!levels_.empty() && path.size() == levels_.size())
-    for (const auto& name : path) domain = child(domain, name);
-  domains_[domain.index()].nodes.push_back(node);
+    for (const auto& step : path) domain = child(domain, step);
+  if (node_names_.size() <= node.index()) node_names_.resize(node.index() + 1);
+  node_names_[node.index()] = name;
+  auto& nodes = domains_[domain.index()].nodes;
+  const auto place = std::upper_bound(nodes.begin(), nodes.end(), node, [&](NodeId a, NodeId b) {
+    return natural_less(node_names_[a.index()], node_names_[b.index()]);
+  });
+  nodes.insert(place, node);
   return domain;
 }
 
@@ -72,6 +100,10 @@ void DomainTree::detach(NodeId node, DomainId domain) {
   const auto it = std::find(nodes.begin(), nodes.end(), node);
   CHECK(it != nodes.end());
   nodes.erase(it);
+  while (domain != root() && at(domain).nodes.empty() && at(domain).children.empty()) {
+    unlist(domain);
+    domain = at(domain).parent;
+  }
 }
 
 DomainId DomainTree::ancestor(DomainId domain, int level) const {
@@ -98,7 +130,7 @@ int DomainTree::hops(DomainId a, DomainId b) const {
 std::vector<DomainId> DomainTree::named(const std::string& name) const {
   std::vector<DomainId> found;
   for (std::size_t i = 1; i < domains_.size(); ++i)
-    if (domains_[i].name == name) found.emplace_back(i);
+    if (domains_[i].listed && domains_[i].name == name) found.emplace_back(i);
   return found;
 }
 

@@ -2,7 +2,9 @@
 //
 // Invariants: domain 0 is the root (level -1); every other domain has a parent one level up;
 // children are in natural name order (leaf-2 before leaf-10), so neighbours in the list are the
-// adjacent domains; a node with an incomplete path hangs under the root and takes part in no level.
+// adjacent domains; so are the nodes of a domain. A node with an incomplete path hangs under the
+// root and takes part in no level. A domain without nodes is in nobody's list: the tree depends on
+// the nodes that are there, not on those that have been.
 #pragma once
 
 #include <optional>
@@ -21,6 +23,7 @@ struct Domain {
   int position = 0;  // among its siblings; neighbours differ by 1
   std::vector<DomainId> children;
   std::vector<NodeId> nodes;  // of the innermost level (and, at the root, those without a path)
+  bool listed = false;        // among its parent's children
 };
 
 class DomainTree {
@@ -35,7 +38,7 @@ class DomainTree {
   std::optional<int> level_index(const std::string& name) const;
 
   static constexpr DomainId root() { return DomainId{0}; }
-  DomainId attach(NodeId node, const std::vector<std::string>& path);
+  DomainId attach(NodeId node, const std::string& name, const std::vector<std::string>& path);
   void detach(NodeId node, DomainId domain);
 
   const Domain& at(DomainId id) const { return domains_[id.index()]; }
@@ -50,8 +53,11 @@ class DomainTree {
 
  private:
   DomainId child(DomainId parent, const std::string& name);
+  void list(DomainId id);
+  void unlist(DomainId id);
 
   std::vector<std::string> levels_;
+  std::vector<std::string> node_names_;  // by node
   std::vector<Domain> domains_;
   std::unordered_map<std::string, DomainId> by_path_;
 };

@@ -40,7 +40,9 @@ struct Ledger {
 struct GpuState {
   Ledger milli{kWholeGpu, 0, 0, 0};
   Ledger memory_mib;
-  JobId pin_owner;  // tasks of this job are pinned here; they share the device among themselves
+  // Whose pinned tasks have or will have the device; they share it among themselves. None while
+  // there are only releasing ones.
+  JobId pin_owner;
   int pin_tasks = 0, pin_releasing = 0;
 };
 

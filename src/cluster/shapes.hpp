@@ -28,7 +28,7 @@ struct ShapedGroup {
   std::string name;
   ShapeId shape;
   int count = 1;
-  int min = 1;  // resolved: never 0
+  int min = 1;  // resolved: the number itself; 0: none is needed
   int set = 0;
   TopologyWish topology;
   std::vector<Slice> slices;

@@ -42,7 +42,8 @@ struct Task {
   TaskState state = TaskState::Running;
   int rank = 0;  // index inside the group
   Allocation place;
-  Instant since;  // placed at
+  Instant since;         // placed at
+  bool started = false;  // the driver has confirmed it
 };
 
 }  // namespace gs

@@ -31,9 +31,17 @@ void Trial::hold(TaskId task) {
   changes_.push_back({Kind::Held, task, {}, {}});
 }
 
+void Trial::start(TaskId task) {
+  CHECK(cluster_.task(task).state == TaskState::Nominated);
+  cluster_.set_task_state(task, TaskState::Running);
+  changes_.push_back({Kind::Started, task, {}, {}});
+}
+
 void Trial::drop(TaskId task) {
   CHECK(cluster_.task(task).state == TaskState::Nominated);
-  changes_.push_back({Kind::Dropped, task, cluster_.task(task), {}});
+  Change change{Kind::Dropped, task, cluster_.task(task), {}};
+  if (!change.before.place.mig.empty()) change.mig = cluster_.node(change.before.place.node).mig;
+  changes_.push_back(std::move(change));
   cluster_.remove_task(task);
 }
 
@@ -55,7 +63,12 @@ void Trial::rollback(std::size_t mark) {
       case Kind::Spared:
         cluster_.set_task_state(change.task, TaskState::Releasing);
         break;
+      case Kind::Started:
+        cluster_.set_task_state(change.task, TaskState::Nominated);
+        break;
       case Kind::Dropped:
+        if (!change.before.place.mig.empty())
+          cluster_.nodes_[change.before.place.node.index()].mig = std::move(change.mig);
         cluster_.restore_task(change.task, std::move(change.before));
         break;
     }

@@ -11,12 +11,12 @@ namespace gs {
 
 class Trial {
  public:
-  enum class Kind : std::uint8_t { Placed, Released, Spared, Held, Dropped };
+  enum class Kind : std::uint8_t { Placed, Released, Spared, Held, Started, Dropped };
   struct Change {
     Kind kind;
     TaskId task;
     Task before;                   // Dropped: the task as it was
-    std::vector<MigGpuState> mig;  // Placed with MIG: that node's MIG state as it was
+    std::vector<MigGpuState> mig;  // Placed, Dropped with MIG: the node's MIG state as it was
   };
 
   explicit Trial(Cluster& cluster) : cluster_(cluster) {}
@@ -30,7 +30,8 @@ class Trial {
   void evict(TaskId task);  // Running -> Releasing
   void spare(TaskId task);  // evicted in this Trial, runs on after all
   void hold(TaskId task);  // started in this Trial, but the rest of its gang has to wait: Nominated
-  void drop(TaskId task);  // a Nominated task gives its place up
+  void start(TaskId task);  // a Nominated task whose room is free now: Running
+  void drop(TaskId task);   // a Nominated task gives its place up
 
   std::size_t mark() const { return changes_.size(); }
   void rollback(std::size_t mark);

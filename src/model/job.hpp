@@ -26,17 +26,20 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+// The members of such a group all join later, as room allows.
+inline constexpr int kNoMinimum = -1;
+
 struct Group {
   std::string name;
   TaskRequest request;
   int count = 1;
-  int min = 0;  // starts with at least so many; 0: all (a plain gang)
+  int min = 0;  // starts with at least so many; 0: all (a plain gang); kNoMinimum: none is needed
   int set = 0;  // index into Job::sets
   TopologyWish topology;
   std::vector<Slice> slices;  // outermost first; each size divides the one before it
   bool operator==(const Group&) const = default;
 
-  int min_count() const { return min > 0 ? min : count; }
+  int min_count() const { return min == kNoMinimum ? 0 : min > 0 ? min : count; }
 };
 
 struct GroupSet {
