@@ -69,7 +69,9 @@ void NodeIndex::rebuild() {
   max_.assign(2 * base_, kOut);
   node_value_.assign(n, kOut);
   stamp_.assign(n, 0);
-  refused_.assign(n, false);
+  refused_.assign(n, Constraint::None);
+  refusals_.assign(static_cast<std::size_t>(Constraint::Invalid) + 1, 0);
+  refusals_[static_cast<std::size_t>(Constraint::None)] = static_cast<int>(n);
   bonus_.assign(n, 0);
   free_.assign(n, 0);
   load_.assign(cluster_.domains().size(), {});
@@ -98,14 +100,17 @@ void NodeIndex::rescore(std::uint32_t position) {
   const Shape& shape = cluster_.shapes().at(shape_);
   if (stamp_[position] != node.spec_stamp) {
     stamp_[position] = node.spec_stamp;
-    refused_[position] = refusal(node, shape) != Constraint::None;
+    --refusals_[static_cast<std::size_t>(refused_[position])];
+    refused_[position] = refusal(node, shape);
+    ++refusals_[static_cast<std::size_t>(refused_[position])];
   }
   if (uses_domains_) {
     const int free = gpu_count(node.free_gpus(View::Future));
     load_[node.domain.index()].free += free - free_[position];
     free_[position] = free;
   }
-  const bool room = !refused_[position] && slots(cluster_, node, shape, view_, 1) > 0;
+  const bool room =
+      refused_[position] == Constraint::None && slots(cluster_, node, shape, view_, 1) > 0;
   node_value_[position] =
       room ? fixed(scorer_.parts(node, shape, view_).total) + bonus_[position] : kOut;
 }
@@ -172,6 +177,13 @@ NodeId NodeIndex::best_among(DomainId within, const NodeSet& among) const {
     if (max_[base_ + i] > best && among[order_.nodes[i].index()])
       best = max_[base_ + i], chosen = order_.nodes[i];
   return chosen;
+}
+
+std::vector<FilterCount> NodeIndex::refusals() const {
+  std::vector<FilterCount> counts;
+  for (std::size_t i = 1; i < refusals_.size(); ++i)
+    if (refusals_[i] > 0) counts.push_back({static_cast<Constraint>(i), refusals_[i]});
+  return counts;
 }
 
 std::vector<NodeId> NodeIndex::ranked(DomainId within, const NodeSet* among) const {

@@ -41,6 +41,11 @@ class NodeIndex {
   NodeId best(DomainId within = DomainTree::root()) const;
   NodeId best_among(DomainId within, const NodeSet& among) const;
   bool has_room(NodeId node) const { return node_value_[order_.position[node.index()]] != kOut; }
+  // How many nodes each filter took away, in the order of the filters.
+  std::vector<FilterCount> refusals() const;
+  bool refused(NodeId node) const {
+    return refused_[order_.position[node.index()]] != Constraint::None;
+  }
   // Nodes with room, best first: for the rare caller whose first choice does not work out.
   std::vector<NodeId> ranked(DomainId within, const NodeSet* among) const;
 
@@ -65,7 +70,8 @@ class NodeIndex {
   std::vector<std::int64_t> max_;         // 1-based heap order; leaves at base_ + position
   std::vector<std::int64_t> node_value_;  // without the domain's part
   std::vector<std::uint32_t> stamp_;      // spec_stamp of the refusal answer
-  std::vector<bool> refused_;
+  std::vector<Constraint> refused_;
+  std::vector<int> refusals_;        // by Constraint: how many nodes it took away
   std::vector<std::int64_t> bonus_;  // preferred domain
   struct DomainLoad {
     std::int64_t gpus = 0, free = 0;

@@ -1,44 +1,19 @@
 #include "placement/place.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <unordered_map>
 
 #include "base/check.hpp"
-#include "placement/devices.hpp"
 #include "placement/filters.hpp"
 #include "placement/fit.hpp"
-#include "placement/node_index.hpp"
-#include "placement/scorers.hpp"
+#include "placement/placer.hpp"
 
 namespace gs {
-
-struct Placer::Impl {
-  Impl(Cluster& c, const Config& cfg) : cluster(c), config(cfg), scorer(c, cfg) {}
-
-  NodeIndex& index(ShapeId shape, View view);
-  bool place_set(Trial& trial, const PlaceAsk& ask, int set, const std::vector<int>& entries,
-                 DomainId within);
-  bool place_members(Trial& trial, const PlaceAsk& ask, int set, const std::vector<int>& entries,
-                     DomainId within);
-  bool place_group(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks, DomainId within);
-  bool place_task(Trial& trial, const PlaceAsk& ask, int group, int rank, DomainId within);
-  bool place_in_view(Trial& trial, const PlaceAsk& ask, int group, int rank, DomainId within,
-                     View view);
-  bool settle(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node, View view);
-  bool spare(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node);
-
-  Cluster& cluster;
-  const Config& config;
-  Scorer scorer;
-  DeviceChooser devices;
-  NodeOrder order;
-  std::unordered_map<std::uint64_t, std::unique_ptr<NodeIndex>> indexes;
-};
 
 Placer::Placer(Cluster& cluster, const Config& config)
     : impl_(std::make_unique<Impl>(cluster, config)) {}
 Placer::~Placer() = default;
+
+void Placer::reconfigured() { impl_->indexes.clear(); }
 
 NodeIndex& Placer::Impl::index(ShapeId shape, View view) {
   if (order.version != cluster.structure_version()) order.build(cluster);
@@ -53,21 +28,54 @@ NodeIndex& Placer::Impl::index(ShapeId shape, View view) {
 
 bool Placer::place(Trial& trial, const PlaceAsk& ask) {
   const std::size_t mark = trial.mark();
+  // The most common ask by far: one task of one group, without any wish about its neighbours.
   std::vector<int> entries(ask.tasks.size());
   for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<int>(i);
-  if (impl_->place_set(trial, ask, 0, entries, DomainTree::root())) return true;
+  if (impl_->place_set(trial, ask, 0, entries, Scope{})) return true;
   trial.rollback(mark);
   return false;
 }
 
-bool Placer::Impl::place_set(Trial& trial, const PlaceAsk& ask, int set,
-                             const std::vector<int>& entries, DomainId within) {
-  return place_members(trial, ask, set, entries, within);
+Status Placer::can_hold(JobId job, int group, const Allocation& place) const {
+  const Shape& shape = impl_->cluster.shapes().at(impl_->group_of(job, group).shape);
+  const NodeState& node = impl_->cluster.node(place.node);
+  const GpuRequest& gpu = shape.request.gpu;
+  const std::string of = "job " + impl_->cluster.job(job).id + " on node " + node.spec.name + ": ";
+  if (gpu_count(place.gpus) != (gpu.sharing == Sharing::Mig ? 0 : gpu.count))
+    return invalid(of + "the number of devices is not what the job asks for");
+  if (node.cpu_milli.free(View::Now) < shape.request.resources.cpu_milli ||
+      node.memory_bytes.free(View::Now) < shape.request.resources.memory_bytes)
+    return Error{ErrorCode::Conflict, of + "CPU or memory is taken by another job"};
+  bool free = true;
+  for_each_gpu(place.gpus, [&](int i) {
+    const GpuState& books = node.gpus[static_cast<std::size_t>(i)];
+    if (!gpu.pinned_ids.empty() && books.pin_owner == job) return;
+    const GpuPart part = shape.exclusive() ? GpuPart{kWholeGpu, books.memory_mib.capacity}
+                                           : gpu_part(gpu, books.memory_mib.capacity);
+    free &= books.pin_tasks == 0 && books.milli.free(View::Now) >= part.milli &&
+            books.memory_mib.free(View::Now) >= part.memory_mib;
+  });
+  if (!free) return Error{ErrorCode::Conflict, of + "a device is taken by another job"};
+  return ok_status();
 }
+
+// ---------------------------------------------------------------- sets
+
+bool Placer::Impl::place_set(Trial& trial, const PlaceAsk& ask, int set,
+                             const std::vector<int>& entries, Scope scope) {
+  const JobShape& shape = cluster.shape_of(ask.job);
+  if (is_empty(shape.sets[static_cast<std::size_t>(set)].topology))
+    return place_members(trial, ask, set, entries, scope);
+  bool applies = false;
+  const bool placed = place_with_leader(trial, ask, set, entries, scope, applies);
+  return applies ? placed : place_together(trial, ask, set, entries, scope);
+}
+
+namespace {
 
 // The set below `set` that a group hangs in (directly or further down); -1 if it is in `set`
 // itself.
-static int child_set(const JobShape& shape, int group, int set) {
+int child_set(const JobShape& shape, int group, int set) {
   int below = shape.groups[static_cast<std::size_t>(group)].set;
   if (below == set) return -1;
   while (shape.sets[static_cast<std::size_t>(below)].parent != set)
@@ -75,8 +83,10 @@ static int child_set(const JobShape& shape, int group, int set) {
   return below;
 }
 
+}  // namespace
+
 bool Placer::Impl::place_members(Trial& trial, const PlaceAsk& ask, int set,
-                                 const std::vector<int>& entries, DomainId within) {
+                                 const std::vector<int>& entries, Scope scope) {
   const JobShape& shape = cluster.shape_of(ask.job);
   std::vector<bool> done(entries.size(), false);
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -84,7 +94,7 @@ bool Placer::Impl::place_members(Trial& trial, const PlaceAsk& ask, int set,
     const GroupTasks& tasks = ask.tasks[static_cast<std::size_t>(entries[i])];
     const int below = child_set(shape, tasks.group, set);
     if (below < 0) {
-      if (!place_group(trial, ask, tasks, within)) return false;
+      if (!place_group(trial, ask, tasks, scope)) return false;
       continue;
     }
     std::vector<int> together;
@@ -94,106 +104,118 @@ bool Placer::Impl::place_members(Trial& trial, const PlaceAsk& ask, int set,
       together.push_back(entries[j]);
       done[j] = true;
     }
-    if (!place_set(trial, ask, below, together, within)) return false;
+    if (!place_set(trial, ask, below, together, scope)) return false;
   }
   return true;
 }
 
-bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks,
-                               DomainId within) {
-  return std::all_of(tasks.ranks.begin(), tasks.ranks.end(),
-                     [&](int rank) { return place_task(trial, ask, tasks.group, rank, within); });
+// Everything below the set inside one domain: each candidate is tried whole, the tightest first,
+// from the level preferred outwards to the level required.
+bool Placer::Impl::place_together(Trial& trial, const PlaceAsk& ask, int set,
+                                  const std::vector<int>& entries, Scope scope) {
+  const TopologyWish& wish = cluster.shape_of(ask.job).sets[static_cast<std::size_t>(set)].topology;
+  const DomainTree& domains = cluster.domains();
+  const auto required = wish.required_level.empty() ? std::optional<int>{-1}
+                                                    : domains.level_index(wish.required_level);
+  const auto preferred =
+      wish.preferred_level.empty() ? required : domains.level_index(wish.preferred_level);
+  if (!required || !preferred) return false;  // a level that this cluster does not have
+  if (*required >= 0 && !survivors_home(ask.job, set, true, *required, scope)) return false;
+  std::vector<TreeAsk> groups;
+  for (const int entry : entries) {
+    const GroupTasks& tasks = ask.tasks[static_cast<std::size_t>(entry)];
+    TreeAsk group;
+    group.shape = group_of(ask.job, tasks.group).shape;
+    group.count = static_cast<int>(tasks.ranks.size());
+    group.view = ask.firmness == Firmness::StartNow ? View::Now : View::Future;
+    group.among = ask.among;
+    groups.push_back(group);
+  }
+  const std::size_t mark = trial.mark();
+  const auto attempt = [&](Scope inside) {
+    if (place_members(trial, ask, set, entries, inside)) return true;
+    trial.rollback(mark);
+    return false;
+  };
+  for (int level = std::max(*preferred, *required); level >= std::max(*required, 0); --level) {
+    if (scope.node.valid() ||
+        (level < domains.depth() && level <= domains.at(scope.domain).level)) {
+      if (attempt(scope)) return true;  // survivors have fixed the place already
+      break;
+    }
+    for (const Tree::Candidate& candidate : tree.candidates(groups, level, scope.domain))
+      if (attempt(candidate.node.valid() ? Scope{scope.domain, candidate.node}
+                                         : Scope{candidate.domain, {}}))
+        return true;
+  }
+  return *required < 0 && attempt(scope);
 }
 
-bool Placer::Impl::place_task(Trial& trial, const PlaceAsk& ask, int group, int rank,
-                              DomainId within) {
-  if (ask.firmness != Firmness::Nominate &&
-      place_in_view(trial, ask, group, rank, within, View::Now))
-    return true;
-  return ask.firmness != Firmness::StartNow &&
-         place_in_view(trial, ask, group, rank, within, View::Future);
+// A leader and its workers are counted as one unit, so that the domain chosen holds both.
+bool Placer::Impl::place_with_leader(Trial& trial, const PlaceAsk& ask, int set,
+                                     const std::vector<int>& entries, Scope scope, bool& applies) {
+  const JobShape& shape = cluster.shape_of(ask.job);
+  if (entries.size() != 2) return false;
+  const GroupTasks* workers = &ask.tasks[static_cast<std::size_t>(entries[0])];
+  const GroupTasks* leader = &ask.tasks[static_cast<std::size_t>(entries[1])];
+  if (leader->ranks.size() > workers->ranks.size()) std::swap(leader, workers);
+  const ShapedGroup& leader_group = group_of(ask.job, leader->group);
+  const ShapedGroup& worker_group = group_of(ask.job, workers->group);
+  const bool direct = leader_group.set == set && worker_group.set == set;
+  const bool fresh = cluster.job(ask.job).active_tasks == 0;
+  const bool whole = static_cast<int>(workers->ranks.size()) == worker_group.count;
+  if (!direct || !fresh || !whole || leader->ranks.size() != 1 ||
+      !is_empty(leader_group.topology) || !is_empty(worker_group.topology))
+    return false;
+  applies = true;
+  auto tree_ask = gs::tree_ask(
+      cluster.domains(), shape.sets[static_cast<std::size_t>(set)].topology, worker_group.slices);
+  if (!tree_ask) return false;
+  tree_ask->shape = worker_group.shape;
+  tree_ask->count = static_cast<int>(workers->ranks.size());
+  tree_ask->leader = leader_group.shape;
+  const std::size_t mark = trial.mark();
+  for (const View view : {View::Now, View::Future}) {
+    if (!may_use(ask.firmness, view)) continue;
+    tree_ask->view = view;
+    if (!find(*tree_ask, ask, scope)) continue;
+    const std::vector<Portion> portions = tree.portions();
+    const auto seat =
+        std::find_if(portions.begin(), portions.end(), [](const Portion& p) { return p.leader; });
+    CHECK(seat != portions.end());
+    if (settle_soonest(trial, ask, leader->group, leader->ranks[0], seat->node) &&
+        assign(trial, ask, workers->group, workers->ranks, portions))
+      return true;
+    trial.rollback(mark);
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------- single tasks
+
+bool Placer::Impl::place_task(Trial& trial, const PlaceAsk& ask, int group, int rank, Scope scope) {
+  for (const View view : {View::Now, View::Future})
+    if (may_use(ask.firmness, view) && place_in_view(trial, ask, group, rank, scope, view))
+      return true;
+  return false;
 }
 
 bool Placer::Impl::place_in_view(Trial& trial, const PlaceAsk& ask, int group, int rank,
-                                 DomainId within, View view) {
-  const ShapeId shape = cluster.shape_of(ask.job).groups[static_cast<std::size_t>(group)].shape;
-  const NodeIndex& nodes = index(shape, view);
+                                 Scope scope, View view) {
+  const NodeIndex& nodes = index(group_of(ask.job, group).shape, view);
+  if (scope.node.valid()) {
+    const bool allowed = ask.among == nullptr || (*ask.among)[scope.node.index()];
+    return allowed && nodes.has_room(scope.node) &&
+           settle(trial, ask, group, rank, scope.node, view);
+  }
   const NodeId best =
-      ask.among != nullptr ? nodes.best_among(within, *ask.among) : nodes.best(within);
+      ask.among != nullptr ? nodes.best_among(scope.domain, *ask.among) : nodes.best(scope.domain);
   if (!best.valid()) return false;
   if (settle(trial, ask, group, rank, best, view)) return true;
   // The counts promised room that the devices don't give (pins of another job, parts of several
   // GPUs).
-  for (const NodeId node : nodes.ranked(within, ask.among))
+  for (const NodeId node : nodes.ranked(scope.domain, ask.among))
     if (settle(trial, ask, group, rank, node, view)) return true;
-  return false;
-}
-
-bool Placer::Impl::settle(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node,
-                          View view) {
-  if (cluster.job(ask.job).releasing_tasks > 0 && spare(trial, ask, group, rank, node)) return true;
-  const Shape& shape =
-      cluster.shapes().at(cluster.shape_of(ask.job).groups[static_cast<std::size_t>(group)].shape);
-  const auto place = devices.choose(cluster, node, shape, view, ask.job);
-  if (!place) return false;
-  trial.place(ask.job, group, rank, *place,
-              view == View::Now ? TaskState::Running : TaskState::Nominated, ask.now);
-  return true;
-}
-
-// A task that was evicted in this trial and comes back to its own node runs on. If somebody has
-// been nominated for its whole GPUs meanwhile, that one takes others of the same node.
-bool Placer::Impl::spare(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node) {
-  TaskId evicted;
-  for (const TaskId id : cluster.job(ask.job).tasks) {
-    const Task& t = cluster.task(id);
-    if (t.group == group && t.rank == rank && t.state == TaskState::Releasing &&
-        t.place.node == node)
-      evicted = id;
-  }
-  if (!evicted.valid()) return false;
-  const auto& changes = trial.changes();
-  const bool in_this_trial =
-      std::any_of(changes.rbegin(), changes.rend(), [&](const Trial::Change& change) {
-        return change.kind == Trial::Kind::Released && change.task == evicted;
-      });
-  if (!in_this_trial) return false;
-  const Shape& shape = cluster.shape_of(cluster.task(evicted));
-  const GpuMask own = cluster.task(evicted).place.gpus;
-  if (!shape.exclusive() || (own & ~cluster.node(node).free_gpus(View::Future)) == 0) {
-    const NodeState& books = cluster.node(node);
-    bool free = true;
-    if (!shape.exclusive())
-      for_each_gpu(own, [&](int gpu) {
-        const GpuPart part =
-            gpu_part(shape.request.gpu, books.layout->memory_mib[static_cast<std::size_t>(gpu)]);
-        free &= books.free_milli(gpu, View::Future) >= part.milli &&
-                books.free_memory_mib(gpu, View::Future) >= part.memory_mib;
-      });
-    if (!free) return false;
-    trial.spare(evicted);
-    return true;
-  }
-  const std::size_t mark = trial.mark();
-  std::vector<Task> moved;
-  for (const TaskId id : std::vector<TaskId>(cluster.node(node).tasks)) {
-    const Task t = cluster.task(id);
-    if (t.state != TaskState::Nominated || (t.place.gpus & own) == 0 ||
-        !cluster.shape_of(t).exclusive())
-      continue;
-    trial.drop(id);
-    moved.push_back(t);
-  }
-  if ((own & ~cluster.node(node).free_gpus(View::Future)) == 0) {
-    trial.spare(evicted);
-    const bool all = std::all_of(moved.begin(), moved.end(), [&](const Task& t) {
-      const auto place = devices.choose(cluster, node, cluster.shape_of(t), View::Future, t.job);
-      if (place) trial.place(t.job, t.group, t.rank, *place, TaskState::Nominated, ask.now);
-      return place.has_value();
-    });
-    if (all) return true;
-  }
-  trial.rollback(mark);
   return false;
 }
 

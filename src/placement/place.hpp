@@ -46,6 +46,11 @@ class Placer {
   // Why the tasks can't be placed now: which filter took how many nodes, the best candidate and
   // what it lacks. Costs no more than a placement.
   Why explain(const PlaceAsk& ask);
+  // Whether a task that runs there already (found after a restart) fits the books; an error says
+  // why not.
+  Status can_hold(JobId job, int group, const Allocation& place) const;
+  // The configuration has changed: kept scores are worth nothing now.
+  void reconfigured();
   // The parts of the score that a task of this shape gives to a node.
   ScoreCard score_card(ShapeId shape, NodeId node);
   // Could it be placed if nothing else ran? False: never, in this cluster.

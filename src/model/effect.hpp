@@ -1,0 +1,71 @@
+// Effects: what a driver has to do, and what it may tell people. In the order in which they
+// happened.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/time.hpp"
+#include "model/command.hpp"
+#include "model/why.hpp"
+
+namespace gs {
+
+struct MigPlace {
+  int gpu = 0;
+  std::string profile;
+  int start = -1;
+  bool create = false;  // cut it first
+  bool operator==(const MigPlace&) const = default;
+};
+
+struct TaskPlace {
+  TaskRef task;
+  std::string node;
+  std::vector<int> gpus;
+  std::vector<MigPlace> mig;
+  bool operator==(const TaskPlace&) const = default;
+};
+
+enum class StopReason : std::uint8_t {
+  Preempted,
+  Reclaimed,
+  Moved,
+  Shrunk,
+  Unhealthy,
+  Drained,
+  Cancelled,
+  TimeLimit,
+  GangBroken
+};
+const char* to_string(StopReason reason);
+
+struct StartTasks {
+  std::string job;
+  std::vector<TaskPlace> tasks;
+};
+struct StopTasks {
+  std::string job;
+  std::vector<TaskRef> tasks;
+  StopReason reason = StopReason::Preempted;
+  std::string for_job;  // who gets the room; empty: nobody
+};
+// Will start there as soon as what is stopping there has gone.
+struct NominateTasks {
+  std::string job;
+  std::vector<TaskPlace> tasks;
+};
+// The job is now in this state ("waiting", "running", "completed", ...). `why` explains a wait or
+// an end.
+struct JobChanged {
+  std::string job;
+  std::string state;
+  std::optional<Why> why;
+};
+
+using Effect = std::variant<StartTasks, StopTasks, NominateTasks, JobChanged>;
+using Effects = std::vector<Effect>;
+
+}  // namespace gs

@@ -1,0 +1,187 @@
+// Groups over the network tree: fresh gangs, packs (slices), and members that join others.
+#include <algorithm>
+
+#include "placement/fit.hpp"
+#include "placement/placer.hpp"
+
+namespace gs {
+
+// What the group says, or what goes without saying: a latency-sensitive gang stays inside one leaf;
+// any gang lies as near together as can be.
+TopologyWish Placer::Impl::wish_of(const ShapedGroup& group) const {
+  if (!is_empty(group.topology) || !group.slices.empty()) return group.topology;
+  const auto& levels = cluster.domains().levels();
+  if (cluster.shapes().at(group.shape).request.latency_sensitive && !levels.empty())
+    return {levels.back(), "node"};
+  return config.implicit_topology && group.count > 1 ? TopologyWish{"", "node"} : TopologyWish{};
+}
+
+bool Placer::Impl::survivors_home(JobId job, int set_or_group, bool is_set, int level,
+                                  Scope& home) const {
+  const JobShape& shape = cluster.shape_of(job);
+  const auto belongs = [&](int group) {
+    if (!is_set) return group == set_or_group;
+    for (int set = shape.groups[static_cast<std::size_t>(group)].set; set >= 0;
+         set = shape.sets[static_cast<std::size_t>(set)].parent)
+      if (set == set_or_group) return true;
+    return false;
+  };
+  const DomainTree& domains = cluster.domains();
+  for (const TaskId id : cluster.job(job).tasks) {
+    const Task& task = cluster.task(id);
+    if (task.state == TaskState::Releasing || !belongs(task.group)) continue;
+    if (level >= domains.depth()) {
+      if (home.node.valid() && home.node != task.place.node) return false;
+      home.node = task.place.node;
+      continue;
+    }
+    const DomainId domain = domains.ancestor(cluster.node(task.place.node).domain, level);
+    if (!domain.valid()) return false;
+    // Further in than what binds already: it narrows; elsewhere: they lie apart.
+    if (domains.contains(home.domain, domain))
+      home.domain = domain;
+    else if (!domains.contains(domain, home.domain))
+      return false;
+  }
+  return true;
+}
+
+bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks,
+                               Scope scope) {
+  const ShapedGroup& group = group_of(ask.job, tasks.group);
+  const TopologyWish wish = wish_of(group);
+  const bool limits = config.max_nodes_per_leaf > 0 || config.max_gpus_per_leaf > 0;
+  if (is_empty(wish) && group.slices.empty() && !limits)
+    return std::all_of(tasks.ranks.begin(), tasks.ranks.end(),
+                       [&](int rank) { return place_task(trial, ask, tasks.group, rank, scope); });
+  if (!wish.required_level.empty()) {
+    const auto level = cluster.domains().level_index(wish.required_level);
+    if (!level || !survivors_home(ask.job, tasks.group, false, *level, scope)) return false;
+  }
+  if (!group.slices.empty()) return place_layer(trial, ask, tasks, 0, scope);
+  if (cluster.job(ask.job).active[static_cast<std::size_t>(tasks.group)] > 0 &&
+      place_near(trial, ask, tasks, scope))
+    return true;
+  auto tree_ask = gs::tree_ask(cluster.domains(), wish, {});
+  return tree_ask && place_fresh(trial, ask, *tree_ask, tasks, scope);
+}
+
+// Members that join others: the innermost domain around one of those that holds all newcomers.
+bool Placer::Impl::place_near(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks,
+                              Scope scope) {
+  const DomainTree& domains = cluster.domains();
+  std::vector<DomainId> around;
+  for (const TaskId id : cluster.job(ask.job).tasks) {
+    const Task& task = cluster.task(id);
+    if (task.group == tasks.group && task.state != TaskState::Releasing)
+      around.push_back(cluster.node(task.place.node).domain);
+  }
+  const std::size_t mark = trial.mark();
+  for (int level = domains.depth() - 1; level >= 0; --level) {
+    std::vector<DomainId> tried;
+    for (const DomainId domain : around) {
+      const DomainId outer = domains.ancestor(domain, level);
+      if (!outer.valid() || std::find(tried.begin(), tried.end(), outer) != tried.end()) continue;
+      tried.push_back(outer);
+      if (!domains.contains(scope.domain, outer)) continue;
+      TreeAsk near;
+      near.reach = Reach::Anywhere;
+      near.level = domains.depth();
+      if (place_fresh(trial, ask, near, tasks, {outer, scope.node})) return true;
+      trial.rollback(mark);
+    }
+  }
+  return false;
+}
+
+// Pack by pack: pack i of a layer holds the ranks from i * size on. Packs that are wholly missing
+// are placed afresh together; a pack with survivors is completed where those lie.
+bool Placer::Impl::place_layer(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks,
+                               std::size_t layer, Scope scope) {
+  const ShapedGroup& group = group_of(ask.job, tasks.group);
+  const bool inner = layer > 0;
+  auto tree_ask =
+      gs::tree_ask(cluster.domains(), inner ? TopologyWish{} : group.topology,
+                   {group.slices.begin() + static_cast<std::ptrdiff_t>(layer), group.slices.end()});
+  if (!tree_ask) return false;
+  if (layer == group.slices.size()) return place_fresh(trial, ask, *tree_ask, tasks, scope);
+  const int size = group.slices[layer].size;
+  GroupTasks fresh{tasks.group, {}};
+  std::vector<GroupTasks> broken;
+  for (std::size_t i = 0; i < tasks.ranks.size();) {
+    const int pack = tasks.ranks[i] / size;
+    GroupTasks of_pack{tasks.group, {}};
+    for (; i < tasks.ranks.size() && tasks.ranks[i] / size == pack; ++i)
+      of_pack.ranks.push_back(tasks.ranks[i]);
+    if (static_cast<int>(of_pack.ranks.size()) == size)
+      fresh.ranks.insert(fresh.ranks.end(), of_pack.ranks.begin(), of_pack.ranks.end());
+    else
+      broken.push_back(std::move(of_pack));
+  }
+  const int level = *cluster.domains().level_index(group.slices[layer].level);
+  for (const GroupTasks& pack : broken) {
+    Scope home = scope;
+    const int number = pack.ranks[0] / size;
+    for (const TaskId id : cluster.job(ask.job).tasks) {
+      const Task& task = cluster.task(id);
+      if (task.group != tasks.group || task.rank / size != number ||
+          task.state == TaskState::Releasing)
+        continue;
+      if (level >= cluster.domains().depth())
+        home.node = task.place.node;
+      else
+        home.domain = cluster.domains().ancestor(cluster.node(task.place.node).domain, level);
+    }
+    if (!home.domain.valid() || !place_layer(trial, ask, pack, layer + 1, home)) return false;
+  }
+  return fresh.ranks.empty() || place_fresh(trial, ask, *tree_ask, fresh, scope);
+}
+
+bool Placer::Impl::find(TreeAsk& tree_ask, const PlaceAsk& ask, Scope scope) {
+  tree_ask.within = scope.domain;
+  tree_ask.within_node = scope.node;
+  tree_ask.among = ask.among;
+  tree_ask.job = ask.job;
+  return tree.find(tree_ask);
+}
+
+bool Placer::Impl::place_fresh(Trial& trial, const PlaceAsk& ask, TreeAsk tree_ask,
+                               const GroupTasks& tasks, Scope scope) {
+  tree_ask.shape = group_of(ask.job, tasks.group).shape;
+  tree_ask.count = static_cast<int>(tasks.ranks.size());
+  const std::size_t mark = trial.mark();
+  for (const View view : {View::Now, View::Future}) {
+    if (!may_use(ask.firmness, view)) continue;
+    tree_ask.view = view;
+    if (!find(tree_ask, ask, scope)) continue;
+    const std::vector<Portion> portions = tree.portions();
+    if (assign(trial, ask, tasks.group, tasks.ranks, portions)) return true;
+    trial.rollback(mark);
+  }
+  return false;
+}
+
+// Ranks go to the portions in order, so that packs of consecutive ranks stay together; a rank that
+// runs on one of the nodes already keeps it.
+bool Placer::Impl::assign(Trial& trial, const PlaceAsk& ask, int group, std::vector<int> ranks,
+                          const std::vector<Portion>& portions) {
+  std::vector<int> left(portions.size());
+  for (std::size_t i = 0; i < portions.size(); ++i) left[i] = portions[i].tasks;
+  const bool packs = !group_of(ask.job, group).slices.empty();
+  if (cluster.job(ask.job).releasing_tasks > 0 && !packs)
+    for (std::size_t i = 0; i < portions.size(); ++i)
+      for (auto rank = ranks.begin(); rank != ranks.end() && left[i] > 0;) {
+        const bool stays = spare(trial, ask, group, *rank, portions[i].node);
+        left[i] -= stays;
+        rank = stays ? ranks.erase(rank) : rank + 1;
+      }
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < portions.size(); ++i)
+    for (; left[i] > 0; --left[i]) {
+      const int rank = ranks[next++];
+      if (!settle_soonest(trial, ask, group, rank, portions[i].node)) return false;
+    }
+  return true;
+}
+
+}  // namespace gs

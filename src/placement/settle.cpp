@@ -1,0 +1,102 @@
+// The last step of a placement: exact devices on a chosen node, or its old ones for a task that was
+// evicted in this very trial and comes back to where it runs.
+#include <algorithm>
+
+#include "placement/placer.hpp"
+
+namespace gs {
+
+bool Placer::Impl::settle(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node,
+                          View view) {
+  if (cluster.job(ask.job).releasing_tasks > 0 && spare(trial, ask, group, rank, node)) return true;
+  const Shape& shape = cluster.shapes().at(group_of(ask.job, group).shape);
+  const auto place = devices.choose(cluster, node, shape, view, ask.job);
+  if (!place) return false;
+  trial.place(ask.job, group, rank, *place,
+              view == View::Now ? TaskState::Running : TaskState::Nominated, ask.now);
+  return true;
+}
+
+bool Placer::Impl::settle_soonest(Trial& trial, const PlaceAsk& ask, int group, int rank,
+                                  NodeId node) {
+  for (const View view : {View::Now, View::Future})
+    if (may_use(ask.firmness, view) && settle(trial, ask, group, rank, node, view)) return true;
+  return false;
+}
+
+TaskId Placer::Impl::evicted_twin(const Trial& trial, JobId job, int group, int rank,
+                                  NodeId node) const {
+  TaskId evicted;
+  for (const TaskId id : cluster.job(job).tasks) {
+    const Task& task = cluster.task(id);
+    const bool twin = task.group == group && task.rank == rank && task.place.node == node;
+    if (twin && task.state == TaskState::Releasing) evicted = id;
+  }
+  if (!evicted.valid()) return {};
+  const auto& changes = trial.changes();
+  const bool here = std::any_of(changes.rbegin(), changes.rend(), [&](const Trial::Change& change) {
+    return change.kind == Trial::Kind::Released && change.task == evicted;
+  });
+  return here ? evicted : TaskId{};
+}
+
+namespace {
+
+// Its own devices, as they will be once everything that was told to stop has gone.
+bool own_devices_free(const Cluster& cluster, const Task& task) {
+  const NodeState& node = cluster.node(task.place.node);
+  const Shape& shape = cluster.shape_of(task);
+  if (shape.exclusive()) return (task.place.gpus & ~node.free_gpus(View::Future)) == 0;
+  bool free = true;
+  for_each_gpu(task.place.gpus, [&](int gpu) {
+    const GpuPart part =
+        gpu_part(shape.request.gpu, node.layout->memory_mib[static_cast<std::size_t>(gpu)]);
+    free &= node.free_milli(gpu, View::Future) >= part.milli &&
+            node.free_memory_mib(gpu, View::Future) >= part.memory_mib;
+  });
+  return free;
+}
+
+}  // namespace
+
+bool Placer::Impl::spare(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node) {
+  const TaskId evicted = evicted_twin(trial, ask.job, group, rank, node);
+  if (!evicted.valid()) return false;
+  if (own_devices_free(cluster, cluster.task(evicted))) {
+    trial.spare(evicted);
+    return true;
+  }
+  return cluster.shape_of(cluster.task(evicted)).exclusive() && spare_by_swap(trial, ask, evicted);
+}
+
+// Whole GPUs of a node are as good as each other to somebody who only waits for them: whoever is
+// nominated for ours takes others, if there are any.
+bool Placer::Impl::spare_by_swap(Trial& trial, const PlaceAsk& ask, TaskId evicted) {
+  const NodeId node = cluster.task(evicted).place.node;
+  const GpuMask own = cluster.task(evicted).place.gpus;
+  const std::size_t mark = trial.mark();
+  std::vector<Task> moved;
+  for (const TaskId id : std::vector<TaskId>(cluster.node(node).tasks)) {
+    const Task task = cluster.task(id);
+    if (task.state != TaskState::Nominated || (task.place.gpus & own) == 0 ||
+        !cluster.shape_of(task).exclusive())
+      continue;
+    trial.drop(id);
+    moved.push_back(task);
+  }
+  if (own_devices_free(cluster, cluster.task(evicted))) {
+    trial.spare(evicted);
+    const bool all = std::all_of(moved.begin(), moved.end(), [&](const Task& task) {
+      const auto place =
+          devices.choose(cluster, node, cluster.shape_of(task), View::Future, task.job);
+      if (place)
+        trial.place(task.job, task.group, task.rank, *place, TaskState::Nominated, ask.now);
+      return place.has_value();
+    });
+    if (all) return true;
+  }
+  trial.rollback(mark);
+  return false;
+}
+
+}  // namespace gs
