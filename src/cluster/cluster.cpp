@@ -262,6 +262,23 @@ void Cluster::set_hot(NodeId id, GpuMask hot) {
   touch(id);
 }
 
+void Cluster::set_mig(NodeId id, const std::vector<MigPlace>& instances) {
+  NodeState& node = nodes_[id.index()];
+  for (MigGpuState& gpu : node.mig) {
+    gpu.instances.clear();
+    const Gpu& spec = node.spec.gpus[static_cast<std::size_t>(gpu.gpu)];
+    for (const MigPlace& place : instances) {
+      if (place.gpu != gpu.gpu) continue;
+      const MigProfile* geometry = find_mig_profile(spec.model, spec.memory_mib, place.profile);
+      gpu.instances.push_back({shapes_.resources().intern("mig:" + place.profile),
+                               static_cast<std::int8_t>(place.start),
+                               static_cast<std::uint8_t>(geometry != nullptr ? geometry->size : 1),
+                               gpu.next_id++, false, false, false});
+    }
+  }
+  touch(id);
+}
+
 void Cluster::set_performance(NodeId id, double performance) {
   nodes_[id.index()].performance = performance;
   touch(id);
@@ -586,12 +603,6 @@ void Cluster::hold(NodeId id, const Hold& hold, int sign) {
   node.cpu_milli.nominated += sign * hold.cpu_milli;
   node.memory_bytes.nominated += sign * hold.memory_bytes;
   for (const auto& [resource, amount] : hold.named) node.named[resource].nominated += sign * amount;
-  for_each_gpu(hold.whole, [&](int gpu) {
-    GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
-    books.milli.nominated += std::int64_t{sign} * kWholeGpu;
-    books.memory_mib.nominated += sign * books.memory_mib.capacity;
-    node.refresh_gpu(gpu);
-  });
   for (const auto& part : hold.parts) {
     GpuState& books = node.gpus[static_cast<std::size_t>(part.gpu)];
     books.milli.nominated += sign * part.milli;

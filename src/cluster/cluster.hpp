@@ -23,6 +23,7 @@
 #include "cluster/node_state.hpp"
 #include "cluster/shapes.hpp"
 #include "cluster/task.hpp"
+#include "model/effect.hpp"
 
 namespace gs {
 
@@ -32,7 +33,6 @@ class Trial;
 struct Hold {
   std::int64_t cpu_milli = 0, memory_bytes = 0;
   std::vector<std::pair<std::uint32_t, std::int64_t>> named;
-  GpuMask whole = 0;
   struct Part {
     int gpu = 0;
     int milli = 0;
@@ -102,6 +102,7 @@ class Cluster {
   void set_next_seq(std::uint64_t seq) { next_seq_ = seq; }
   std::uint64_t next_seq() const { return next_seq_; }
   void set_hot(NodeId id, GpuMask hot);
+  void set_mig(NodeId id, const std::vector<MigPlace>& instances);  // all that there are, unused
   void forget_job(JobId id);  // final and without tasks: frees the record for reuse
   void set_job_shape(JobId id, const Job& job);  // groups changed while it holds nothing
 

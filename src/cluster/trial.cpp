@@ -76,6 +76,10 @@ void Trial::rollback(std::size_t mark) {
   }
 }
 
+void Trial::adopt(std::vector<Change> changes) {
+  for (Change& change : changes) changes_.push_back(std::move(change));
+}
+
 std::vector<Trial::Change> Trial::keep() {
   std::vector<Change> kept;
   kept.swap(changes_);

@@ -37,6 +37,8 @@ class Trial {
   void rollback(std::size_t mark);
   // The changes stay; returns them in order, and the Trial is empty again.
   std::vector<Change> keep();
+  // Takes over changes that another Trial has kept, to undo them with its own.
+  void adopt(std::vector<Change> changes);
   const std::vector<Change>& changes() const { return changes_; }
 
  private:

@@ -38,6 +38,7 @@ struct Config {
   int thermal_hysteresis_c = 5;
   int max_nodes_per_leaf = 0;  // of one job; 0: no bound
   int max_gpus_per_leaf = 0;
+  bool refuse_never = true;  // refuse at once what no node of this cluster could ever hold
   std::int64_t max_queue = 0;  // waiting jobs in all; 0: no bound
 };
 

@@ -1,0 +1,248 @@
+#include "cycle/reservations.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.hpp"
+
+namespace gs {
+namespace {
+
+// Work that has outlived its estimate may end any moment; nobody knows when, so: soon.
+constexpr Duration kOverdue = minutes(1);
+
+std::int64_t blocked(const Ledger& ledger) {
+  return std::max<std::int64_t>(0, ledger.nominated - ledger.releasing);
+}
+
+void subtract(Hold& hold, const Hold& held) {
+  hold.cpu_milli = std::max<std::int64_t>(0, hold.cpu_milli - held.cpu_milli);
+  hold.memory_bytes = std::max<std::int64_t>(0, hold.memory_bytes - held.memory_bytes);
+  for (auto& [id, amount] : hold.named)
+    for (const auto& [held_id, held_amount] : held.named)
+      if (id == held_id) amount = std::max<std::int64_t>(0, amount - held_amount);
+  for (auto& part : hold.parts)
+    for (const auto& other : held.parts)
+      if (part.gpu == other.gpu) {
+        part.milli = std::max(0, part.milli - other.milli);
+        part.memory_mib = std::max<std::int64_t>(0, part.memory_mib - other.memory_mib);
+      }
+}
+
+bool is_empty(const Hold& hold) {
+  return hold.cpu_milli == 0 && hold.memory_bytes == 0 && hold.parts.empty() &&
+         std::all_of(hold.named.begin(), hold.named.end(),
+                     [](const auto& n) { return n.second == 0; });
+}
+
+}  // namespace
+
+Reservations::Reservations(CycleContext& context) : context_(context) {}
+
+Reservations::~Reservations() { set_holds(-1); }
+
+void Reservations::set_holds(int sign) {
+  for (Made& made : made_)
+    if (made.held == (sign < 0)) set_hold(made, sign);
+}
+
+void Reservations::set_hold(Made& made, int sign) {
+  for (const auto& [node, hold] : made.holds) context_.cluster.hold(node, hold, sign);
+  made.held = sign > 0;
+}
+
+Instant Reservations::end_of(JobId job, Instant start) const {
+  JobRecord record = context_.cluster.job(job);
+  record.started = start;
+  return record.expected_end();
+}
+
+// In order of time; ties by job, group and rank, so that nothing hangs on internal numbers.
+std::vector<Reservations::Event> Reservations::events() const {
+  const Cluster& cluster = context_.cluster;
+  std::vector<std::tuple<Instant, std::uint64_t, int, int, Event>> sorted;
+  for (std::size_t i = 0; i < cluster.job_count(); ++i) {
+    const JobRecord& job = cluster.job(JobId{i});
+    if (job.tasks.empty() || job.expected_end().is_never()) continue;
+    const Instant end = std::max(job.expected_end(), context_.now + kOverdue);
+    for (const TaskId id : job.tasks) {
+      const Task& task = cluster.task(id);
+      if (task.state == TaskState::Running)
+        sorted.push_back({end, job.seq, task.group, task.rank, {end, id, 0}});
+    }
+  }
+  for (std::size_t i = 0; i < made_.size(); ++i)
+    if (const Instant end = end_of(made_[i].value.job, made_[i].value.start); !end.is_never())
+      sorted.push_back({end, cluster.job(made_[i].value.job).seq, -1, 0, {end, TaskId{}, i}});
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a), std::get<3>(a)) <
+           std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b), std::get<3>(b));
+  });
+  std::vector<Event> events;
+  for (const auto& entry : sorted) events.push_back(std::get<4>(entry));
+  return events;
+}
+
+namespace {
+
+// Moves a trial back and forth along the events.
+template <typename Apply>
+class Timeline {
+ public:
+  Timeline(Trial& trial, const std::vector<std::size_t>& ends, Apply apply)
+      : trial_(trial), ends_(ends), apply_(apply), marks_{trial.mark()} {}
+
+  // The books after the first `steps` instants.
+  void go_to(std::size_t steps) {
+    if (steps + 1 < marks_.size()) {
+      trial_.rollback(marks_[steps]);
+      marks_.resize(steps + 1);
+    }
+    trial_.rollback(marks_.back());
+    while (marks_.size() <= steps) {
+      const std::size_t step = marks_.size();
+      for (std::size_t i = step == 1 ? 0 : ends_[step - 2]; i < ends_[step - 1]; ++i) apply_(i);
+      marks_.push_back(trial_.mark());
+    }
+  }
+
+ private:
+  Trial& trial_;
+  const std::vector<std::size_t>& ends_;
+  Apply apply_;
+  std::vector<std::size_t> marks_;  // marks_[s]: after s instants
+};
+
+// Past-the-end positions of the events of each distinct instant.
+template <typename Events>
+std::vector<std::size_t> instants(const Events& events) {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 0; i < events.size(); ++i)
+    if (i + 1 == events.size() || events[i + 1].at != events[i].at) ends.push_back(i + 1);
+  return ends;
+}
+
+}  // namespace
+
+bool Reservations::reserve(JobId job, const std::vector<Member>& members) {
+  set_holds(-1);
+  Trial trial(context_.cluster);
+  std::vector<std::vector<TaskId>> standing(made_.size());
+  for (std::size_t i = 0; i < made_.size(); ++i)
+    for (const Planned& planned : made_[i].places)
+      standing[i].push_back(trial.place(made_[i].value.job, planned.group, planned.rank,
+                                        planned.place, TaskState::Nominated, context_.now));
+  const std::vector<Event> all = events();
+  const std::vector<std::size_t> ends = instants(all);
+  const auto pass = [&](std::size_t i) {
+    if (all[i].task.valid())
+      trial.evict(all[i].task);
+    else
+      for (const TaskId id : standing[all[i].made]) trial.drop(id);
+  };
+  Timeline timeline(trial, ends, pass);
+  const auto fits_after = [&](std::size_t steps) {
+    timeline.go_to(steps);
+    return attempt(context_, trial, job, members, Firmness::Nominate, nullptr).placed;
+  };
+  // The more has gone the more room there is: gallop, then halve.
+  std::size_t high = 1;
+  while (high < ends.size() && !fits_after(high)) high = std::min(2 * high, ends.size());
+  if (ends.empty() || !fits_after(high)) {
+    trial.rollback(0);
+    set_holds(+1);
+    return false;
+  }
+  for (std::size_t low = high / 2 + 1; low < high;) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (fits_after(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  timeline.go_to(high);
+  const std::size_t mark = trial.mark();
+  CHECK(attempt(context_, trial, job, members, Firmness::Nominate, nullptr).placed);
+  Made made;
+  made.value = {job, all[ends[high - 1] - 1].at, {}};
+  plan(trial, mark, made);
+  trial.rollback(0);
+  made_.push_back(std::move(made));
+  context_.reservations.push_back(made_.back().value);
+  set_holds(+1);
+  return true;
+}
+
+// Writes down where the job will lie and what has to be kept free for it until then.
+void Reservations::plan(const Trial& trial, std::size_t mark, Made& made) {
+  const Cluster& cluster = context_.cluster;
+  bool mig = false;
+  for (std::size_t i = mark; i < trial.changes().size(); ++i) {
+    if (trial.changes()[i].kind != Trial::Kind::Placed) continue;
+    const Task& task = cluster.task(trial.changes()[i].task);
+    made.places.push_back({task.group, task.rank, task.place});
+    mig |= !task.place.mig.empty();
+    const auto& name = cluster.node(task.place.node).spec.name;
+    if (std::find(made.value.nodes.begin(), made.value.nodes.end(), name) == made.value.nodes.end())
+      made.value.nodes.push_back(name);
+  }
+  // A MIG GPU may be cut anew by then: the start is a forecast, and nothing is held.
+  if (mig) made.places.clear();
+  std::vector<NodeId> nodes;
+  for (const Planned& planned : made.places)
+    if (std::find(nodes.begin(), nodes.end(), planned.place.node) == nodes.end())
+      nodes.push_back(planned.place.node);
+  for (const NodeId node : nodes)
+    if (Hold hold = hold_on(node); !is_empty(hold)) made.holds.emplace_back(node, std::move(hold));
+}
+
+// The trial has all reservations nominated and all that ends before the new one releasing. What is
+// nominated beyond what is releasing must be kept free, as far as earlier holds don't do so.
+Hold Reservations::hold_on(NodeId id) const {
+  const NodeState& node = context_.cluster.node(id);
+  Hold hold;
+  hold.cpu_milli = blocked(node.cpu_milli);
+  hold.memory_bytes = blocked(node.memory_bytes);
+  for (std::uint32_t i = 0; i < node.named.size(); ++i)
+    if (const std::int64_t amount = blocked(node.named[i]); amount > 0)
+      hold.named.emplace_back(i, amount);
+  for (int gpu = 0; gpu < node.layout->count; ++gpu) {
+    const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
+    hold.parts.push_back({gpu, static_cast<int>(blocked(books.milli)), blocked(books.memory_mib)});
+  }
+  for (const Made& made : made_)
+    for (const auto& [held_node, held] : made.holds)
+      if (held_node == id) subtract(hold, held);
+  std::erase_if(hold.parts,
+                [](const Hold::Part& part) { return part.milli <= 0 && part.memory_mib <= 0; });
+  return hold;
+}
+
+Reservations::Behind Reservations::place_behind(Trial& trial, JobId job,
+                                                const std::vector<Member>& members) {
+  Behind behind;
+  behind.attempt = attempt(context_, trial, job, members, Firmness::StartOrNominate, nullptr);
+  if (behind.attempt.placed || made_.empty() ||
+      behind.attempt.reason.constraint == Constraint::Quota)
+    return behind;
+  // Ends before some reservations start: those don't mind.
+  const Instant end = end_of(job, context_.now);
+  const bool some =
+      std::any_of(made_.begin(), made_.end(), [&](const Made& m) { return end <= m.value.start; });
+  if (some) {
+    for (Made& made : made_)
+      if (end <= made.value.start) set_hold(made, -1);
+    behind.attempt = attempt(context_, trial, job, members, Firmness::StartNow, nullptr);
+    set_holds(+1);
+    if (behind.attempt.placed) return behind;
+  }
+  set_holds(-1);
+  const std::size_t mark = trial.mark();
+  behind.only_holds = attempt(context_, trial, job, members, Firmness::StartNow, nullptr).placed;
+  trial.rollback(mark);
+  set_holds(+1);
+  if (behind.only_holds) behind.attempt.reason.constraint = Constraint::Reservation;
+  return behind;
+}
+
+}  // namespace gs

@@ -1,0 +1,157 @@
+// Snapshot and restore: the state as plain values, and back. The order in which things are put in
+// again is the order in which they came, so that every later decision is the same.
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "engine/state.hpp"
+
+namespace gs {
+namespace {
+
+NodeSnapshot snapshot_of(const NodeState& node, const Names& resources) {
+  NodeSnapshot out{node.spec, node.hot, node.performance, {}};
+  for (const MigGpuState& gpu : node.mig)
+    for (const MigSlotState& instance : gpu.instances)
+      out.mig.push_back(
+          {gpu.gpu, resources.name(instance.profile).substr(4), instance.start, false});
+  return out;
+}
+
+TaskSnapshot snapshot_of(const Task& task, const TaskPlace& place) {
+  TaskSnapshot out;
+  out.group = task.group;
+  out.rank = task.rank;
+  out.state = static_cast<std::uint8_t>(task.state);
+  out.node = place.node;
+  out.gpus = task.place.gpus;
+  out.mig = place.mig;
+  out.since = task.since;
+  out.started = task.started;
+  return out;
+}
+
+// The free instance that the pick names.
+MigPick find_pick(const NodeState& node, const MigPlace& place, TaskState state, Names& resources) {
+  const std::uint32_t profile = resources.intern("mig:" + place.profile);
+  for (const MigGpuState& gpu : node.mig) {
+    if (gpu.gpu != place.gpu) continue;
+    for (const MigSlotState& i : gpu.instances) {
+      const bool taken = state == TaskState::Nominated ? i.nominated : i.used;
+      if (i.profile == profile && i.start == place.start && !taken)
+        return {static_cast<std::uint8_t>(place.gpu), i.start, i.size, i.id, profile, false};
+    }
+  }
+  CHECK_MSG(false, "snapshot: a MIG instance of a task is not on its node");
+  return {};
+}
+
+}  // namespace
+
+Snapshot Engine::snapshot() const {
+  const Impl& from = *impl_;
+  const Cluster& cluster = from.cluster;
+  Snapshot out;
+  out.now = from.now;
+  out.dirty = from.dirty;
+  out.next_seq = cluster.next_seq();
+  out.config = from.config;
+  out.levels = cluster.domains().levels();
+  for (std::size_t i = 0; i < cluster.node_count(); ++i)
+    if (!cluster.node(NodeId{i}).gone)
+      out.nodes.push_back(snapshot_of(cluster.node(NodeId{i}), cluster.shapes().resources()));
+  const auto add_tenants = [&](auto&& self, const std::vector<TenantId>& ids) -> void {
+    for (const TenantId id : ids) {
+      const TenantRecord& t = cluster.tenant(id);
+      out.tenants.push_back({t.spec, t.decayed_gpu_hours, t.decayed_at});
+      self(self, t.children);
+    }
+  };
+  add_tenants(add_tenants, cluster.top_tenants());
+  for (std::size_t i = 0; i < cluster.job_count(); ++i) {
+    const JobId id{i};
+    const JobRecord& job = cluster.job(id);
+    if (is_final(job.state)) continue;
+    JobSnapshot value;
+    value.job = cluster.job_value(id);
+    value.seq = job.seq;
+    value.state = static_cast<std::uint8_t>(job.state);
+    value.ends_as = static_cast<std::uint8_t>(job.ends_as);
+    value.started = job.started;
+    value.waiting_since = job.waiting_since;
+    value.ran_ms = job.ran_ms;
+    value.preemptions = job.preemptions;
+    value.queued = from.queue.contains(id);
+    value.broken = from.cycle.broken().contains({job.seq, id});
+    for (const TaskId task : job.tasks)
+      value.tasks.push_back(snapshot_of(cluster.task(task), from.place_value(cluster.task(task))));
+    for (const auto& [group, rank] : job.ended) value.ended.emplace_back(group, rank);
+    out.jobs.push_back(std::move(value));
+  }
+  std::sort(out.jobs.begin(), out.jobs.end(),
+            [](const auto& a, const auto& b) { return a.seq < b.seq; });
+  return out;
+}
+
+void Engine::Impl::restore(const JobSnapshot& value) {
+  cluster.set_next_seq(value.seq);
+  const TenantId tenant = cluster.find_tenant(value.job.tenant);
+  const JobId id = cluster.add_job(value.job, tenant);
+  JobRecord& job = cluster.job(id);
+  job.state = static_cast<JobState>(value.state);
+  job.ends_as = static_cast<JobState>(value.ends_as);
+  job.started = value.started;
+  job.waiting_since = value.waiting_since;
+  job.ran_ms = value.ran_ms;
+  job.preemptions = value.preemptions;
+  for (const auto& [group, rank] : value.ended)
+    job.ended.emplace_back(static_cast<std::uint16_t>(group), rank);
+  ++cluster.tenant(tenant).jobs;
+  if (job.state == JobState::Waiting)
+    for (TenantId t = tenant; t.valid(); t = cluster.tenant(t).parent)
+      ++cluster.tenant(t).waiting_jobs;
+  for (const TaskSnapshot& task : value.tasks) {
+    const NodeId node = cluster.find_node(task.node);
+    CHECK_MSG(node.valid(), "snapshot: a task is on a node that is not there");
+    const auto state = static_cast<TaskState>(task.state);
+    Allocation place{node, task.gpus, {}};
+    for (const MigPlace& pick : task.mig)
+      place.mig.push_back(find_pick(cluster.node(node), pick, state, cluster.shapes().resources()));
+    const TaskId placed =
+        cluster.place(id, task.group, task.rank, std::move(place), state, task.since);
+    if (task.started) cluster.set_started(placed);
+  }
+  if (cluster.job(id).nominated_tasks > 0) cycle.nominated().push_back(id);
+  if (value.broken) cycle.broken().insert({value.seq, id});
+  if (value.queued) queue.push(id);
+  watch_deadline(id);
+}
+
+std::unique_ptr<Engine> Engine::restore(const Snapshot& snapshot) {
+  auto engine = std::make_unique<Engine>();
+  Impl& to = *engine->impl_;
+  to.now = snapshot.now;
+  to.config = snapshot.config;
+  to.cluster.set_topology(snapshot.levels);
+  for (const NodeSnapshot& value : snapshot.nodes) {
+    const NodeId id = to.cluster.put_node(value.node);
+    to.cluster.set_mig(id, value.mig);
+    to.cluster.set_hot(id, value.hot_gpus);
+    for (std::size_t i = 0; i < value.node.gpus.size(); ++i)
+      to.report(id, static_cast<int>(i), value.node.gpus[i].health,
+                value.node.gpus[i].temperature_c);
+    to.cluster.set_performance(id, value.performance);
+  }
+  for (const TenantSnapshot& value : snapshot.tenants) {
+    const TenantId id = to.cluster.put_tenant(value.tenant);
+    to.cluster.tenant(id).decayed_gpu_hours = value.decayed_gpu_hours;
+    to.cluster.tenant(id).decayed_at = value.decayed_at;
+  }
+  for (const JobSnapshot& value : snapshot.jobs) to.restore(value);
+  to.cluster.set_next_seq(snapshot.next_seq);
+  to.dirty = snapshot.dirty;
+  return engine;
+}
+
+std::uint64_t Engine::hash() const { return impl_->cluster.hash(); }
+
+}  // namespace gs

@@ -1,0 +1,131 @@
+// Facts about tasks: started, ended, lost, found again. From these follows the state of their job.
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "engine/state.hpp"
+
+namespace gs {
+
+TaskId Engine::Impl::find_task(JobId job, int group, int rank) const {
+  TaskId found;
+  for (const TaskId id : cluster.job(job).tasks) {
+    const Task& task = cluster.task(id);
+    if (task.group != group || task.rank != rank || task.state == TaskState::Nominated) continue;
+    // A moved task may be Releasing here and Running there: the older one is meant.
+    if (!found.valid() || task.state == TaskState::Releasing) found = id;
+  }
+  return found;
+}
+
+Status Engine::Impl::apply(const TaskStarted& command) {
+  const JobId job = cluster.find_job(command.task.job);
+  if (!job.valid()) return not_found("job " + command.task.job + " does not exist");
+  TaskId running;
+  for (const TaskId id : cluster.job(job).tasks) {
+    const Task& task = cluster.task(id);
+    if (task.group == command.task.group && task.rank == command.task.rank &&
+        task.state == TaskState::Running)
+      running = id;
+  }
+  // It may have been told to stop while the news was under way: nothing to do.
+  if (!running.valid()) return ok_status();
+  cluster.set_started(running);
+  refresh(job);
+  return ok_status();
+}
+
+Status Engine::Impl::apply(const TaskEnded& command) {
+  const TaskRef& ref = command.task;
+  const JobId job = cluster.find_job(ref.job);
+  if (!job.valid()) return not_found("job " + ref.job + " does not exist");
+  const TaskId id = find_task(job, ref.group, ref.rank);
+  if (!id.valid())
+    return not_found("job " + ref.job + ": task " + std::to_string(ref.group) + "/" +
+                     std::to_string(ref.rank) + " holds nothing");
+  const Task task = cluster.task(id);
+  const NodeId node = task.place.node;
+  const bool releasing = task.state == TaskState::Releasing;
+  const double performance = cluster.node(node).performance;
+  if (command.outcome == Outcome::NodeLost) cluster.set_performance(node, performance * 0.8);
+  if (command.outcome == Outcome::Succeeded && performance < 1.0)
+    cluster.set_performance(node, std::min(1.0, performance * 0.95 + 0.05));
+  if (command.outcome == Outcome::NodeLost && !releasing) {
+    lose_task(id, std::nullopt);
+    return ok_status();
+  }
+  cluster.remove_task(id);
+  JobRecord& record = cluster.job(job);
+  // One that succeeds while it is being stopped has succeeded, unless its place was given out anew.
+  const bool replaced = std::any_of(record.tasks.begin(), record.tasks.end(), [&](TaskId other) {
+    return cluster.task(other).group == ref.group && cluster.task(other).rank == ref.rank;
+  });
+  if (command.outcome == Outcome::Succeeded && !replaced)
+    record.ended.emplace_back(static_cast<std::uint16_t>(ref.group), ref.rank);
+  if (command.outcome == Outcome::Failed && record.state != JobState::Stopping && !releasing) {
+    Why why{Verdict::Broken,
+            Constraint::None,
+            {},
+            {},
+            {},
+            {},
+            "task " + std::to_string(ref.group) + "/" + std::to_string(ref.rank) + " failed"};
+    stop_job(job, JobState::Failed, StopReason::Cancelled, why);
+    return ok_status();
+  }
+  // Told to nobody, yet stopped: the driver lost it. The gang is mended like after a broken node.
+  if (command.outcome == Outcome::Stopped && !releasing && record.state != JobState::Stopping)
+    cycle.broken().insert({record.seq, job});
+  refresh(job);
+  return ok_status();
+}
+
+Status Engine::Impl::apply(const AdoptTask& command) {
+  const TaskRef& ref = command.task;
+  const JobId job = cluster.find_job(ref.job);
+  if (!job.valid()) return not_found("job " + ref.job + " does not exist");
+  const NodeId node = cluster.find_node(command.node);
+  if (!node.valid() || cluster.node(node).gone)
+    return not_found("node " + command.node + " does not exist");
+  const JobShape& shape = cluster.shape_of(job);
+  if (ref.group < 0 || ref.group >= static_cast<int>(shape.groups.size()) || ref.rank < 0 ||
+      ref.rank >= shape.groups[static_cast<std::size_t>(ref.group)].count)
+    return not_found("job " + ref.job + " has no task " + std::to_string(ref.group) + "/" +
+                     std::to_string(ref.rank));
+  const auto missing = cluster.missing_ranks(job, ref.group);
+  if (!std::binary_search(missing.begin(), missing.end(), ref.rank))
+    return Error{ErrorCode::Conflict, "job " + ref.job + ": this task has a place already"};
+  Allocation place{node, 0, {}};
+  for (const int gpu : command.gpus) {
+    if (gpu < 0 || gpu >= cluster.node(node).layout->count)
+      return not_found("node " + command.node + " has no GPU " + std::to_string(gpu));
+    place.gpus |= gpu_bit(gpu);
+  }
+  if (Status s = placer.can_hold(job, ref.group, place); !s) return s;
+  const TaskId id =
+      cluster.place(job, ref.group, ref.rank, place, TaskState::Running, command.since);
+  cluster.set_started(id);
+  JobRecord& record = cluster.job(job);
+  if (record.active_tasks == 1) record.started = command.since;
+  queue.erase(job);
+  refresh(job);
+  return ok_status();
+}
+
+void Engine::Impl::lose_task(TaskId id, std::optional<StopReason> stop) {
+  const Task task = cluster.task(id);
+  const JobId job = task.job;
+  if (task.state == TaskState::Releasing && stop) return;  // on its way out already
+  if (task.state == TaskState::Running && stop) {
+    cluster.set_task_state(id, TaskState::Releasing);
+    effects.emplace_back(StopTasks{cluster.job(job).id, {ref(task)}, *stop, {}});
+  } else {
+    cluster.remove_task(id);
+  }
+  const JobRecord& record = cluster.job(job);
+  if (task.state != TaskState::Releasing && record.state != JobState::Stopping &&
+      record.state != JobState::Evicting)
+    cycle.broken().insert({record.seq, job});
+  refresh(job);
+}
+
+}  // namespace gs
