@@ -1,0 +1,104 @@
+#include "cycle/attempt.hpp"
+
+#include <algorithm>
+
+#include "queue/quota.hpp"
+
+namespace gs {
+namespace {
+
+std::vector<GroupTasks> by_group(const std::vector<Member>& members) {
+  std::vector<GroupTasks> groups;
+  for (const Member& member : members) {
+    auto it = std::find_if(groups.begin(), groups.end(),
+                           [&](const GroupTasks& g) { return g.group == member.group; });
+    if (it == groups.end()) it = groups.insert(groups.end(), {member.group, {}});
+    it->ranks.push_back(member.rank);
+  }
+  for (GroupTasks& group : groups) std::sort(group.ranks.begin(), group.ranks.end());
+  return groups;
+}
+
+std::optional<QuotaState> gate(const Cluster& cluster, JobId job,
+                               const std::vector<Member>& members) {
+  const JobRecord& record = cluster.job(job);
+  Usage sum;
+  for (const Member& member : members)
+    sum += least_usage(cluster, cluster.shapes().at(shape_of(cluster, job, member.group)));
+  auto broken = over_limit(cluster, record.tenant, sum, record.active_tasks == 0 ? 1 : 0);
+  if (!broken && !record.preemptible) broken = over_guaranteed(cluster, record.tenant, sum);
+  return broken;
+}
+
+// Nodes on which the request counts for less than where it was put: GPUs of another model, or
+// larger ones. False if there is nothing left to try.
+bool exclude_costly_nodes(const CycleContext& context, const Trial& trial, std::size_t mark,
+                          NodeSet& among) {
+  const Cluster& cluster = context.cluster;
+  bool excluded = false;
+  for (std::size_t i = mark; i < trial.changes().size(); ++i) {
+    if (trial.changes()[i].kind != Trial::Kind::Placed) continue;
+    const NodeState& used = cluster.node(cluster.task(trial.changes()[i].task).place.node);
+    if (used.layout->count == 0) continue;
+    for (std::size_t n = 0; n < among.size(); ++n) {
+      const Layout& layout = *cluster.node(NodeId{n}).layout;
+      if (!among[n] || layout.count == 0) continue;
+      if (layout.model != used.layout->model || layout.memory_mib != used.layout->memory_mib)
+        continue;
+      among[n] = false;
+      excluded = true;
+    }
+  }
+  return excluded;
+}
+
+}  // namespace
+
+Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vector<Member>& members,
+                Firmness firmness, const NodeSet* among) {
+  if (members.empty()) return {false, {Constraint::GangIncomplete, {}}};
+  if (auto broken = gate(context.cluster, job, members))
+    return {false, {Constraint::Quota, std::move(broken)}};
+  PlaceAsk ask{job, by_group(members), firmness, among, context.now};
+  const JobRecord& record = context.cluster.job(job);
+  const std::size_t mark = trial.mark();
+  NodeSet cheaper;
+  while (context.placer.place(trial, ask)) {
+    auto broken = exceeded(context.cluster, record.tenant, record.preemptible);
+    if (!broken) return {true, {}};
+    if (cheaper.empty())
+      cheaper = among != nullptr ? *among : NodeSet(context.cluster.node_count(), true);
+    const bool more = exclude_costly_nodes(context, trial, mark, cheaper);
+    trial.rollback(mark);
+    ask.among = &cheaper;
+    if (!more) return {false, {Constraint::Quota, std::move(broken)}};
+  }
+  return {false, {Constraint::Capacity, {}}};
+}
+
+void wait_as_one(Trial& trial, JobId job, std::size_t mark) {
+  const Cluster& cluster = trial.cluster();
+  const JobRecord& record = cluster.job(job);
+  if (record.nominated_tasks == 0) return;
+  const JobShape& shape = cluster.shape_of(job);
+  std::vector<int> running(shape.groups.size(), 0), nominated(shape.groups.size(), 0);
+  for (const TaskId id : record.tasks) {
+    const Task& task = cluster.task(id);
+    if (task.state == TaskState::Running) ++running[task.group];
+    if (task.state == TaskState::Nominated) ++nominated[task.group];
+  }
+  bool waits = false;
+  for (std::size_t g = 0; g < shape.groups.size(); ++g)
+    waits |= nominated[g] > 0 && running[g] < shape.groups[g].min;
+  if (!waits) return;
+  std::vector<TaskId> started;
+  for (std::size_t i = mark; i < trial.changes().size(); ++i) {
+    const Trial::Change& change = trial.changes()[i];
+    if (change.kind != Trial::Kind::Placed) continue;
+    const Task& task = cluster.task(change.task);
+    if (task.job == job && task.state == TaskState::Running) started.push_back(change.task);
+  }
+  for (const TaskId id : started) trial.hold(id);
+}
+
+}  // namespace gs

@@ -1,0 +1,24 @@
+// Attempt: try to give the next members of a job their places, inside the quota of its tenants.
+#pragma once
+
+#include <vector>
+
+#include "cycle/cycle.hpp"
+#include "queue/members.hpp"
+
+namespace gs {
+
+struct Attempt {
+  bool placed = false;
+  WaitReason reason;  // if not
+};
+
+// In the trial: all of `members`, or none and the trial is as it was.
+Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vector<Member>& members,
+                Firmness firmness, const NodeSet* among);
+
+// If part of what was placed since `mark` has to wait for room and a group is not whole without it,
+// the rest waits too: a gang starts at once or not at all.
+void wait_as_one(Trial& trial, JobId job, std::size_t mark);
+
+}  // namespace gs

@@ -1,0 +1,80 @@
+// nominated: jobs that were promised room start as soon as it is free, whole.
+#include <algorithm>
+
+#include "cycle/cycle.hpp"
+
+namespace gs {
+namespace {
+
+bool has_room(const Ledger& ledger) { return ledger.used + ledger.nominated <= ledger.capacity; }
+
+// Whether everything that is promised on the task's devices is free now. All promises there are
+// counted: who is promised less is not kept waiting by this, since nobody is promised the same twice.
+bool free_now(const Cluster& cluster, const Task& task) {
+  const NodeState& node = cluster.node(task.place.node);
+  const Shape& shape = cluster.shape_of(task);
+  const auto& need = shape.request.resources;
+  const auto fits = [](const Ledger& l, std::int64_t amount) {
+    return amount <= 0 || l.used + amount <= l.capacity;
+  };
+  if (!fits(node.cpu_milli, need.cpu_milli) || !fits(node.memory_bytes, need.memory_bytes))
+    return false;
+  for (const auto& [id, amount] : shape.named)
+    if (amount > 0 && (id >= node.named.size() || !fits(node.named[id], amount))) return false;
+  bool free = true;
+  for_each_gpu(task.place.gpus, [&](int gpu) {
+    const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
+    free &= has_room(books.milli) && has_room(books.memory_mib) && books.pin_releasing == 0;
+  });
+  for (const MigPick& pick : task.place.mig)
+    for (const auto& gpu : node.mig)
+      for (const auto& instance : gpu.instances)
+        if (gpu.gpu == pick.gpu && instance.id == pick.id) free &= !instance.used;
+  return free;
+}
+
+bool usable(const Cluster& cluster, const Task& task) {
+  const NodeState& node = cluster.node(task.place.node);
+  if (node.gone || !node.schedulable()) return false;
+  GpuMask devices = task.place.gpus;
+  for (const MigPick& pick : task.place.mig) devices |= gpu_bit(pick.gpu);
+  return (devices & ~node.healthy) == 0;
+}
+
+std::vector<TaskId> nominated_tasks(const Cluster& cluster, JobId job) {
+  std::vector<TaskId> tasks;
+  for (const TaskId id : cluster.job(job).tasks)
+    if (cluster.task(id).state == TaskState::Nominated) tasks.push_back(id);
+  std::sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
+    const Task &x = cluster.task(a), &y = cluster.task(b);
+    return x.group != y.group ? x.group < y.group : x.rank < y.rank;
+  });
+  return tasks;
+}
+
+void start_or_drop(CycleContext& context, JobId job) {
+  const std::vector<TaskId> tasks = nominated_tasks(context.cluster, job);
+  Trial trial(context.cluster);
+  const bool lost = std::any_of(tasks.begin(), tasks.end(), [&](TaskId id) {
+    return !usable(context.cluster, context.cluster.task(id));
+  });
+  if (lost) {  // the place is worth nothing any more: back to the queue, for a new one
+    for (const TaskId id : tasks) trial.drop(id);
+    context.keep(trial, job);
+    return;
+  }
+  for (const TaskId id : tasks) {
+    if (!free_now(context.cluster, context.cluster.task(id))) return;
+    trial.start(id);
+  }
+  context.keep(trial, job);
+}
+
+}  // namespace
+
+void run_nominated(CycleContext& context) {
+  const std::vector<JobId> jobs = context.nominated;
+  for (const JobId job : jobs) start_or_drop(context, job);
+}
+
+}  // namespace gs

@@ -1,0 +1,95 @@
+#include "cycle/simulate.hpp"
+
+#include "cycle/attempt.hpp"
+#include "queue/order_tree.hpp"
+
+namespace gs {
+namespace {
+
+std::uint64_t member_key(JobId job, int group, int rank) {
+  return std::uint64_t{job.v} << 32 | static_cast<std::uint64_t>(group) << 20 |
+         static_cast<std::uint64_t>(rank);
+}
+
+}  // namespace
+
+bool Simulation::run(Trial& trial, const Ask& ask) {
+  evicted_.clear();
+  needed_.clear();
+  back_.clear();
+  hopeless_.clear();
+  lost_.clear();
+  moved_ = 0;
+  victims_ = ask.victims;
+  evict(trial, ask);
+  if (!serve(trial, ask)) return false;
+  take_stock(ask);
+  return true;
+}
+
+void Simulation::evict(Trial& trial, const Ask& ask) {
+  for (const VictimTask& task : ask.victims) {
+    if (task.nominated) {
+      trial.drop(task.id);
+      continue;
+    }
+    trial.evict(task.id);
+    evicted_.set(task.id);
+  }
+}
+
+bool Simulation::serve(Trial& trial, const Ask& ask) {
+  const Cluster& cluster = context_.cluster;
+  const TenantOrder tenants(cluster, context_.shares, context_.config.tier_step);
+  OrderTree order(cluster, tenants, OrderTree::Way::Serve);
+  const double aging = context_.config.aging_per_hour;
+  Amounts asked{};
+  for (const Member& member : ask.members)
+    asked = asked + amounts(usage_of(cluster.shapes().at(shape_of(cluster, ask.job, member.group)),
+                                     cluster.smallest_gpu_memory_mib()));
+  order.add({ask.job, job_key(cluster, ask.job, aging), asked, 0});
+  std::unordered_set<JobId> queued{ask.job};
+  for (const VictimTask& task : ask.victims)
+    if (queued.insert(task.job).second)
+      order.add({task.job, job_key(cluster, task.job, aging),
+                 next_amounts(cluster, task.job, &evicted_), 0});
+  while (!order.empty()) {
+    const JobId job = order.pop().job;
+    if (job == ask.job) {
+      if (!attempt(context_, trial, job, ask.members, Firmness::Nominate, ask.among).placed)
+        return false;
+    } else if (!come_back(trial, ask, job) && ask.nobody_lost) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Simulation::come_back(Trial& trial, const Ask& ask, JobId job) {
+  const JobRecord& record = context_.cluster.job(job);
+  const bool fresh = record.active_tasks == 0;
+  const std::uint64_t kind = std::uint64_t{record.tenant.v} << 32 | record.shape.v;
+  // Room only shrinks while others come back: what its twin did not find, it does not find either.
+  if (fresh && hopeless_.count(kind) > 0) return false;
+  const std::vector<Member> members = next_members(context_.cluster, job, &evicted_);
+  if (!attempt(context_, trial, job, members, Firmness::Nominate, ask.among).placed) {
+    if (fresh) hopeless_.insert(kind);
+    return false;
+  }
+  for (const Member& m : members) back_.insert(member_key(job, m.group, m.rank));
+  return true;
+}
+
+void Simulation::take_stock(const Ask& ask) {
+  for (const VictimTask& task : ask.victims) {
+    if (back_.count(member_key(task.job, task.group, task.rank)) == 0) {
+      lost_.push_back(task);
+      needed_.set(task.id);
+    } else if (task.nominated || context_.cluster.task(task.id).state != TaskState::Running) {
+      ++moved_;
+      needed_.set(task.id);
+    }
+  }
+}
+
+}  // namespace gs

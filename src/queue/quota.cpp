@@ -1,0 +1,104 @@
+#include "queue/quota.hpp"
+
+#include <array>
+
+namespace gs {
+namespace {
+
+struct Row {
+  const char* resource;
+  std::int64_t limit, current, more;
+};
+
+std::optional<QuotaState> first_broken(const Tenant& tenant, std::initializer_list<Row> rows) {
+  for (const Row& row : rows)
+    if (row.more > 0 && row.limit < kUnlimited && row.current + row.more > row.limit)
+      return QuotaState{tenant.id, row.resource, row.more, row.limit, row.current};
+  return std::nullopt;
+}
+
+std::optional<QuotaState> limit_broken(const Tenant& tenant, const Usage& used, const Usage& more) {
+  const Quota& q = tenant.limit;
+  return first_broken(tenant,
+                      {{"gpu_milli", q.gpu_milli, used.gpu_milli, more.gpu_milli},
+                       {"gpu_memory_mib", q.gpu_memory_mib, used.gpu_memory_mib, more.gpu_memory_mib},
+                       {"cpu_milli", q.cpu_milli, used.cpu_milli, more.cpu_milli},
+                       {"memory_bytes", q.memory_bytes, used.memory_bytes, more.memory_bytes}});
+}
+
+std::optional<QuotaState> guarantee_broken(const Tenant& tenant, const Usage& used,
+                                           const Usage& more) {
+  const Share& g = tenant.guaranteed;
+  return first_broken(tenant,
+                      {{"guaranteed gpu_milli", g.gpu_milli, used.gpu_milli, more.gpu_milli},
+                       {"guaranteed cpu_milli", g.cpu_milli, used.cpu_milli, more.cpu_milli},
+                       {"guaranteed memory_bytes", g.memory_bytes, used.memory_bytes, more.memory_bytes}});
+}
+
+// The books already contain what is asked about: everything that is there counts as asked for.
+std::optional<QuotaState> model_exceeded(const Cluster& cluster, const TenantRecord& record) {
+  for (const auto& [name, gpus] : record.spec.limit.gpus_by_model) {
+    const std::int64_t limit = gpus * kWholeGpu;
+    for (std::size_t model = 0; model < record.milli_by_model.size(); ++model) {
+      if (record.milli_by_model[model] <= limit) continue;
+      if (cluster.shapes().models().name(static_cast<std::uint32_t>(model)) != name) continue;
+      return QuotaState{record.spec.id, "gpus of " + name, record.milli_by_model[model], limit, 0};
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename Ask>
+std::optional<QuotaState> first_on_the_way_up(const Cluster& cluster, TenantId tenant, Ask ask) {
+  for (TenantId id = tenant; id.valid(); id = cluster.tenant(id).parent)
+    if (auto broken = ask(cluster.tenant(id))) return broken;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Usage least_usage(const Cluster& cluster, const Shape& shape) {
+  // A request in memory is the smallest part of the largest GPU; a whole GPU has least memory on
+  // the smallest.
+  Usage usage = usage_of(shape, cluster.largest_gpu_memory_mib());
+  usage.gpu_memory_mib = usage_of(shape, cluster.smallest_gpu_memory_mib()).gpu_memory_mib;
+  return usage;
+}
+
+std::optional<QuotaState> over_limit(const Cluster& cluster, TenantId tenant, const Usage& more,
+                                     int new_jobs) {
+  return first_on_the_way_up(cluster, tenant, [&](const TenantRecord& r) {
+    auto broken = limit_broken(r.spec, r.used, more);
+    if (!broken)
+      broken = first_broken(r.spec, {{"running_jobs", r.spec.limit.running_jobs, r.running_jobs, new_jobs}});
+    return broken;
+  });
+}
+
+std::optional<QuotaState> over_guaranteed(const Cluster& cluster, TenantId tenant,
+                                          const Usage& more) {
+  return first_on_the_way_up(cluster, tenant, [&](const TenantRecord& r) {
+    return guarantee_broken(r.spec, r.used_unpreemptible, more);
+  });
+}
+
+std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool preemptible) {
+  return first_on_the_way_up(cluster, tenant, [&](const TenantRecord& r) {
+    auto broken = limit_broken(r.spec, {}, r.used);
+    if (!broken && !preemptible) broken = guarantee_broken(r.spec, {}, r.used_unpreemptible);
+    if (!broken) broken = model_exceeded(cluster, r);
+    return broken;
+  });
+}
+
+std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant, const Usage& ask,
+                                        bool preemptible) {
+  return first_on_the_way_up(cluster, tenant, [&](const TenantRecord& r) {
+    auto broken = limit_broken(r.spec, {}, ask);
+    if (!broken && !preemptible) broken = guarantee_broken(r.spec, {}, ask);
+    if (!broken) broken = first_broken(r.spec, {{"running_jobs", r.spec.limit.running_jobs, 0, 1}});
+    return broken;
+  });
+}
+
+}  // namespace gs

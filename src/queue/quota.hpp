@@ -1,0 +1,30 @@
+// Quota gates: may this tenant have that much more? Asked before a search (with the least that the
+// request can count for) and after it (with what it really counts for).
+#pragma once
+
+#include <optional>
+
+#include "cluster/cluster.hpp"
+#include "model/why.hpp"
+
+namespace gs {
+
+// The least that a task of this shape counts for, whatever node it lands on.
+Usage least_usage(const Cluster& cluster, const Shape& shape);
+
+// The first limit on the way up to the root that `more` would break; only resources that `more`
+// asks for count, so a tenant over its CPU limit may still start a job without CPU.
+// `new_jobs`: jobs that would count as running on top of those that do.
+std::optional<QuotaState> over_limit(const Cluster& cluster, TenantId tenant, const Usage& more,
+                                     int new_jobs);
+// The first guarantee on the way up that unpreemptible work would exceed: what can't be taken
+// away again must not live on borrowed capacity.
+std::optional<QuotaState> over_guaranteed(const Cluster& cluster, TenantId tenant,
+                                          const Usage& more);
+// After placing: a limit that is exceeded now, those per GPU model included.
+std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool preemptible);
+// A limit that the request alone exceeds: it can never run, however long it waits.
+std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant, const Usage& ask,
+                                        bool preemptible);
+
+}  // namespace gs
