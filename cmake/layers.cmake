@@ -137,6 +137,7 @@ function(gpu_add_benchmarks)
     set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME "${name}"
       RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
     target_link_libraries(bench_${name} PRIVATE gpu_flags ${GPU_LAYER_TARGETS} benchmark::benchmark)
+    target_include_directories(bench_${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench")
     gpu_use_precompiled_header(bench_${name})
   endforeach()
 endfunction()

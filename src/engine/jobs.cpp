@@ -43,9 +43,11 @@ Status Engine::Impl::apply(const SubmitJob& command) {
                                              " jobs wait, the maximum is " +
                                              std::to_string(record.spec.max_queue)};
   }
+  const std::uint64_t seq = cluster.next_seq();
   const JobId id = cluster.add_job(job, tenant);
   if (std::optional<Why> never = refusal_of(id)) {
     cluster.forget_job(id);
+    cluster.set_next_seq(seq);
     const ErrorCode code = never->constraint == Constraint::Quota ? ErrorCode::QuotaExceeded
                                                                   : ErrorCode::InvalidArgument;
     return Error{code, never->sentence};
