@@ -193,7 +193,7 @@ namespace {
 std::optional<GpuMask> choose_shared(const NodeState& node, const Shape& shape, View view) {
   const GpuRequest& gpu = shape.request.gpu;
   struct Choice {
-    bool cool, wait;
+    bool cool, breaks, wait;
     std::int64_t left;
     int index;
     auto operator<=>(const Choice&) const = default;
@@ -206,10 +206,12 @@ std::optional<GpuMask> choose_shared(const NodeState& node, const Shape& shape, 
     if (books.pin_tasks > 0 || part.milli > kWholeGpu) return;
     if (books.milli.free(view) < part.milli || books.memory_mib.free(view) < part.memory_mib)
       return;
-    // What is free already comes before what has to be waited for; a shared GPU before a whole one.
+    // A GPU that others share comes before a whole one, then what is free already before what has
+    // to be waited for.
+    const bool breaks = books.milli.free(view) == kWholeGpu;
     const bool wait = view == View::Future && books.milli.free(View::Now) < part.milli;
-    choices[count++] = {(node.warm & gpu_bit(i)) != 0, wait, books.milli.free(view) - part.milli,
-                        i};
+    choices[count++] = {(node.warm & gpu_bit(i)) != 0, breaks, wait,
+                        books.milli.free(view) - part.milli, i};
   });
   if (static_cast<int>(count) < gpu.count) return std::nullopt;
   std::sort(choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(count));
@@ -222,7 +224,9 @@ std::optional<GpuMask> pinned(const NodeState& node, const GpuRequest& gpu, View
   GpuMask set = 0;
   for (const int id : gpu.pinned_ids) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(id)];
-    const bool ours = books.pin_tasks > 0 && books.pin_owner == job;
+    // A device that is ours only once somebody has gone from it is not ours now.
+    const bool held = books.milli.used > 0 || books.pin_releasing > 0;
+    const bool ours = books.pin_owner == job && (view == View::Future || !held);
     if (!ours && (node.free_gpus(view) & gpu_bit(id)) == 0) return std::nullopt;
     if ((node.usable() & gpu_bit(id)) == 0) return std::nullopt;
     set |= gpu_bit(id);
@@ -234,7 +238,11 @@ std::optional<GpuMask> pinned(const NodeState& node, const GpuRequest& gpu, View
 
 std::optional<Allocation> DeviceChooser::choose(const Cluster& cluster, NodeId id,
                                                 const Shape& shape, View view, JobId job) {
-  const NodeState& node = cluster.node(id);
+  return choose(cluster.node(id), id, shape, view, job);
+}
+
+std::optional<Allocation> DeviceChooser::choose(const NodeState& node, NodeId id,
+                                                const Shape& shape, View view, JobId job) {
   const GpuRequest& gpu = shape.request.gpu;
   Allocation place{id, 0, {}};
   if (gpu.sharing == Sharing::Mig) {

@@ -22,6 +22,9 @@ class DeviceChooser {
   // Devices for one task in this view, or nothing. `job` matters for pinned devices only.
   std::optional<Allocation> choose(const Cluster& cluster, NodeId node, const Shape& shape,
                                    View view, JobId job);
+  // The same on books that are not the cluster's.
+  std::optional<Allocation> choose(const NodeState& node, NodeId id, const Shape& shape, View view,
+                                   JobId job);
 
  private:
   GpuMask whole(const NodeState& node, GpuMask free, const GpuRequest& request);

@@ -6,14 +6,28 @@
 
 namespace gs {
 
+// The wish of the group, or of the innermost set around it that has one.
+TopologyWish Placer::Impl::said_wish(JobId job, const ShapedGroup& group) const {
+  if (!is_empty(group.topology)) return group.topology;
+  const auto& sets = cluster.shape_of(job).sets;
+  for (int set = group.set; set >= 0; set = sets[static_cast<std::size_t>(set)].parent)
+    if (!is_empty(sets[static_cast<std::size_t>(set)].topology))
+      return sets[static_cast<std::size_t>(set)].topology;
+  return {};
+}
+
 // What the group says, or what goes without saying: a latency-sensitive gang stays inside one leaf;
-// any gang lies as near together as can be.
-TopologyWish Placer::Impl::wish_of(const ShapedGroup& group) const {
+// any gang, and any group of a set that says how near, lies as near together as can be. Members
+// that come later follow what was said for all.
+TopologyWish Placer::Impl::wish_of(JobId job, const ShapedGroup& group) const {
   if (!is_empty(group.topology) || !group.slices.empty()) return group.topology;
   const auto& levels = cluster.domains().levels();
   if (cluster.shapes().at(group.shape).request.latency_sensitive && !levels.empty())
     return {levels.back(), "node"};
-  return config.implicit_topology && group.count > 1 ? TopologyWish{"", "node"} : TopologyWish{};
+  if (!config.implicit_topology) return {};
+  const TopologyWish said = said_wish(job, group);
+  if (!is_empty(said) && cluster.job(job).active_tasks > 0) return said;
+  return group.count > 1 || !is_empty(said) ? TopologyWish{"", "node"} : TopologyWish{};
 }
 
 bool Placer::Impl::survivors_home(JobId job, int set_or_group, bool is_set, int level,
@@ -49,7 +63,7 @@ bool Placer::Impl::survivors_home(JobId job, int set_or_group, bool is_set, int 
 bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks,
                                Scope scope) {
   const ShapedGroup& group = group_of(ask.job, tasks.group);
-  const TopologyWish wish = wish_of(group);
+  const TopologyWish wish = wish_of(ask.job, group);
   const bool limits = config.max_nodes_per_leaf > 0 || config.max_gpus_per_leaf > 0;
   if (is_empty(wish) && group.slices.empty() && !limits)
     return std::all_of(tasks.ranks.begin(), tasks.ranks.end(),
@@ -59,7 +73,10 @@ bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTas
     if (!level || !survivors_home(ask.job, tasks.group, false, *level, scope)) return false;
   }
   if (!group.slices.empty()) return place_layer(trial, ask, tasks, 0, scope);
-  if (cluster.job(ask.job).active[static_cast<std::size_t>(tasks.group)] > 0 &&
+  // Where a level is named, every place inside its domain is as good: then the tightest. Where
+  // nothing is said, newcomers go next to the others.
+  if (is_empty(said_wish(ask.job, group)) &&
+      cluster.job(ask.job).active[static_cast<std::size_t>(tasks.group)] > 0 &&
       place_near(trial, ask, tasks, scope))
     return true;
   auto tree_ask = gs::tree_ask(cluster.domains(), wish, {});

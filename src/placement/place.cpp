@@ -64,11 +64,15 @@ Status Placer::can_hold(JobId job, int group, const Allocation& place) const {
 bool Placer::Impl::place_set(Trial& trial, const PlaceAsk& ask, int set,
                              const std::vector<int>& entries, Scope scope) {
   const JobShape& shape = cluster.shape_of(ask.job);
-  if (is_empty(shape.sets[static_cast<std::size_t>(set)].topology))
-    return place_members(trial, ask, set, entries, scope);
-  bool applies = false;
-  const bool placed = place_with_leader(trial, ask, set, entries, scope, applies);
-  return applies ? placed : place_together(trial, ask, set, entries, scope);
+  const bool wish = !is_empty(shape.sets[static_cast<std::size_t>(set)].topology);
+  // A set says that its groups belong together, even where it does not say how near.
+  if (wish || (set > 0 && config.implicit_topology)) {
+    bool applies = false;
+    const bool placed = place_with_leader(trial, ask, set, entries, scope, applies);
+    if (applies) return placed;
+  }
+  return wish ? place_together(trial, ask, set, entries, scope)
+              : place_members(trial, ask, set, entries, scope);
 }
 
 namespace {
@@ -168,8 +172,9 @@ bool Placer::Impl::place_with_leader(Trial& trial, const PlaceAsk& ask, int set,
       !is_empty(leader_group.topology) || !is_empty(worker_group.topology))
     return false;
   applies = true;
-  auto tree_ask = gs::tree_ask(
-      cluster.domains(), shape.sets[static_cast<std::size_t>(set)].topology, worker_group.slices);
+  TopologyWish wish = shape.sets[static_cast<std::size_t>(set)].topology;
+  if (is_empty(wish) && worker_group.slices.empty()) wish.preferred_level = "node";
+  auto tree_ask = gs::tree_ask(cluster.domains(), wish, worker_group.slices);
   if (!tree_ask) return false;
   tree_ask->shape = worker_group.shape;
   tree_ask->count = static_cast<int>(workers->ranks.size());
@@ -193,11 +198,34 @@ bool Placer::Impl::place_with_leader(Trial& trial, const PlaceAsk& ask, int set,
 
 // ---------------------------------------------------------------- single tasks
 
+// What is free already comes first, also for somebody who will only be nominated: nobody has to be
+// waited for there.
 bool Placer::Impl::place_task(Trial& trial, const PlaceAsk& ask, int group, int rank, Scope scope) {
-  for (const View view : {View::Now, View::Future})
-    if (may_use(ask.firmness, view) && place_in_view(trial, ask, group, rank, scope, view))
-      return true;
+  if (ask.firmness == Firmness::StartOrNominate && waits_for_others(ask, group, scope) &&
+      place_in_view(trial, ask, group, rank, scope, View::Future))
+    return true;
+  for (const View view : {View::Now, View::Future}) {
+    if (view == View::Future && !may_use(ask.firmness, view)) continue;
+    if (place_in_view(trial, ask, group, rank, scope, view)) return true;
+  }
   return false;
+}
+
+// Consolidated, for a task that shares: a part of a GPU that others share is worth waiting for,
+// rather than to break a whole one.
+bool Placer::Impl::waits_for_others(const PlaceAsk& ask, int group, Scope scope) {
+  const ShapeId id = group_of(ask.job, group).shape;
+  const Shape& shape = cluster.shapes().at(id);
+  if (shape.request.gpu.sharing != Sharing::Shared || scope.node.valid() ||
+      scorer.strategy_of(shape) != Strategy::Consolidated)
+    return false;
+  const auto joins = [&](View view) {
+    const NodeIndex& nodes = index(id, view);
+    const NodeId best = ask.among != nullptr ? nodes.best_among(scope.domain, *ask.among)
+                                             : nodes.best(scope.domain);
+    return best.valid() && Scorer::joins_others(cluster.node(best), shape, view);
+  };
+  return !joins(View::Now) && joins(View::Future);
 }
 
 bool Placer::Impl::place_in_view(Trial& trial, const PlaceAsk& ask, int group, int rank,

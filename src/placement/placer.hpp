@@ -38,6 +38,7 @@ struct Placer::Impl {
   bool place_with_leader(Trial& trial, const PlaceAsk& ask, int set,
                          const std::vector<int>& entries, Scope scope, bool& applies);
   bool place_task(Trial& trial, const PlaceAsk& ask, int group, int rank, Scope scope);
+  bool waits_for_others(const PlaceAsk& ask, int group, Scope scope);
   bool place_in_view(Trial& trial, const PlaceAsk& ask, int group, int rank, Scope scope,
                      View view);
 
@@ -51,7 +52,8 @@ struct Placer::Impl {
   bool find(TreeAsk& tree_ask, const PlaceAsk& ask, Scope scope);
   bool assign(Trial& trial, const PlaceAsk& ask, int group, std::vector<int> ranks,
               const std::vector<Portion>& portions);
-  TopologyWish wish_of(const ShapedGroup& group) const;
+  TopologyWish said_wish(JobId job, const ShapedGroup& group) const;
+  TopologyWish wish_of(JobId job, const ShapedGroup& group) const;
   // Where the members that have a place already bind the others to; false: they lie apart.
   bool survivors_home(JobId job, int set_or_group, bool is_set, int level, Scope& home) const;
 
@@ -59,6 +61,7 @@ struct Placer::Impl {
   bool settle(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node, View view);
   // Now if the firmness asked for allows and it fits, else nominated if that is allowed.
   bool settle_soonest(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node);
+  bool has_tighter_place(const Task& task);
   bool spare(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node);
   bool spare_by_swap(Trial& trial, const PlaceAsk& ask, TaskId evicted);
   TaskId evicted_twin(const Trial& trial, JobId job, int group, int rank, NodeId node) const;
