@@ -284,6 +284,19 @@ void Cluster::set_performance(NodeId id, double performance) {
   touch(id);
 }
 
+namespace {
+
+// A GPU that may be cut anew counts as a whole one; else it is worth what it is cut into.
+std::int64_t mig_total(const ShapeTable& shapes, const MigGpuState& gpu) {
+  if (gpu.dynamic) return kWholeGpu;
+  int slices = 0;
+  for (const auto& instance : gpu.instances)
+    slices += mig_compute_slices(shapes.resources().name(instance.profile).substr(4));  // "mig:"
+  return shapes.mig_milli(slices);
+}
+
+}  // namespace
+
 const Usage& Cluster::total() const {
   if (!total_stale_) return total_;
   total_stale_ = false;
@@ -302,7 +315,7 @@ const Usage& Cluster::total() const {
       largest_gpu_memory_mib_ = std::max(largest_gpu_memory_mib_, memory);
     });
     for (const auto& gpu : node.mig)
-      if ((node.healthy & gpu_bit(gpu.gpu)) != 0) total_.gpu_milli += kWholeGpu;
+      if ((node.healthy & gpu_bit(gpu.gpu)) != 0) total_.gpu_milli += mig_total(shapes_, gpu);
   }
   return total_;
 }

@@ -8,8 +8,9 @@ namespace gs {
 GpuPart gpu_part(const GpuRequest& request, std::int64_t gpu_memory_mib) {
   GpuPart part{request.milli, request.memory_mib};
   if (part.milli == 0 && gpu_memory_mib > 0)
+    // Rounded down: it is the memory that must not be given away twice, and three thirds are one.
     part.milli =
-        static_cast<int>((part.memory_mib * kWholeGpu + gpu_memory_mib - 1) / gpu_memory_mib);
+        std::max(1, static_cast<int>(part.memory_mib * kWholeGpu / gpu_memory_mib));
   if (part.memory_mib == 0) part.memory_mib = part.milli * gpu_memory_mib / kWholeGpu;
   return part;
 }
@@ -31,9 +32,9 @@ Usage usage_of(const Shape& shape, std::int64_t gpu_memory_mib) {
       break;
     }
     case Sharing::Mig:
+      usage.gpu_milli = shape.mig_milli;
       for (const auto& ask : gpu.mig) {
         const int slices = mig_compute_slices(ask.profile);
-        usage.gpu_milli += std::int64_t{ask.count} * slices * kWholeGpu / 7;
         usage.gpu_memory_mib += ask.count * slices * gpu_memory_mib / 8;
       }
       break;

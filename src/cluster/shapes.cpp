@@ -1,6 +1,7 @@
 #include "cluster/shapes.hpp"
 
 #include "base/hash.hpp"
+#include "model/mig.hpp"
 
 namespace gs {
 namespace {
@@ -28,12 +29,14 @@ ShapeId ShapeTable::intern(const TaskRequest& request) {
   const auto [begin, end] = by_hash_.equal_range(hash);
   for (auto it = begin; it != end; ++it)
     if (at(it->second).request == request) return it->second;
-  Shape shape{request, {}, {}, {}};
+  Shape shape{request, {}, {}, {}, 0};
   for (const auto& model : request.gpu.models) shape.models.push_back(models_.intern(model));
   for (const auto& [name, amount] : request.resources.named)
     shape.named.emplace_back(resources_.intern(name), amount);
   for (const auto& ask : request.gpu.mig)
     shape.mig_profiles.push_back(resources_.intern("mig:" + ask.profile));
+  for (const auto& ask : request.gpu.mig)
+    shape.mig_milli += mig_milli(ask.count * mig_compute_slices(ask.profile));
   const ShapeId id{shapes_.size()};
   shapes_.push_back(std::move(shape));
   by_hash_.emplace(hash, id);

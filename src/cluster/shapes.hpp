@@ -19,6 +19,7 @@ struct Shape {
   std::vector<std::uint32_t> models;                          // interned request.gpu.models
   std::vector<std::pair<std::uint32_t, std::int64_t>> named;  // interned request.resources.named
   std::vector<std::uint32_t> mig_profiles;                    // interned request.gpu.mig, one each
+  std::int64_t mig_milli = 0;  // what its MIG instances count for in a tenant's books
   int gpus() const { return request.gpu.count; }
   bool exclusive() const { return request.gpu.sharing == Sharing::Exclusive; }
 };
@@ -53,6 +54,14 @@ class ShapeTable {
   std::size_t size() const { return shapes_.size(); }
   std::size_t job_shape_count() const { return job_shapes_.size(); }
 
+  // What one MIG compute slice counts for in tenants' books; by default a seventh of a GPU. Holds
+  // for shapes that are seen later.
+  void set_mig_slice_milli(int milli) { mig_slice_milli_ = milli; }
+  std::int64_t mig_milli(int slices) const {
+    return mig_slice_milli_ > 0 ? std::int64_t{slices} * mig_slice_milli_
+                                : std::int64_t{slices} * kWholeGpu / 7;
+  }
+
   Names& models() { return models_; }
   const Names& models() const { return models_; }
   Names& resources() { return resources_; }
@@ -65,6 +74,7 @@ class ShapeTable {
   std::unordered_multimap<std::uint64_t, JobShapeId> jobs_by_hash_;
   Names models_;
   Names resources_;
+  int mig_slice_milli_ = 0;  // 0: a seventh
 };
 
 }  // namespace gs

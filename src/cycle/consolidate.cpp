@@ -13,7 +13,8 @@ void run_consolidate(CycleContext& context) {
     ask.verdict = [max_moves](std::size_t, const Simulation& simulation) {
       return simulation.lost().empty() && (max_moves <= 0 || simulation.moved() <= max_moves);
     };
-    phase.make_room(ask, {job, [](TenantId) { return true; }, std::numeric_limits<int>::max(), true});
+    phase.make_room(ask,
+                    {job, [](TenantId) { return true; }, std::numeric_limits<int>::max(), true});
   }
 }
 

@@ -13,9 +13,12 @@ constexpr int kMaxSimulations = 256;
 // GPUs that a member certainly takes. Requests in memory or MIG slices have no fixed size: 0.
 std::int64_t certain_gpu_milli(const GpuRequest& gpu) {
   switch (gpu.sharing) {
-    case Sharing::Exclusive: return std::int64_t{gpu.count} * kWholeGpu;
-    case Sharing::Shared: return std::int64_t{gpu.count} * gpu.milli;
-    case Sharing::Mig: return 0;
+    case Sharing::Exclusive:
+      return std::int64_t{gpu.count} * kWholeGpu;
+    case Sharing::Shared:
+      return std::int64_t{gpu.count} * gpu.milli;
+    case Sharing::Mig:
+      return 0;
   }
   return 0;
 }
@@ -25,7 +28,8 @@ std::int64_t free_gpu_milli(const NodeState& node) {
   const GpuMask free = node.free_gpus(View::Future);
   std::int64_t milli = std::int64_t{gpu_count(free)} * kWholeGpu;
   for_each_gpu(node.partly & node.usable() & ~free, [&](int gpu) {
-    milli += std::max<std::int64_t>(0, node.gpus[static_cast<std::size_t>(gpu)].milli.free(View::Future));
+    milli += std::max<std::int64_t>(
+        0, node.gpus[static_cast<std::size_t>(gpu)].milli.free(View::Future));
   });
   return milli;
 }
@@ -173,7 +177,8 @@ bool RoomMaker::enough_for(std::size_t count) const {
 
 // Largest member first, each on the node with most room: necessary for members of unlike sizes.
 bool RoomMaker::greedy_match(std::size_t count) const {
-  std::vector<std::int64_t> needs(needs_.begin(), needs_.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<std::int64_t> needs(needs_.begin(),
+                                  needs_.begin() + static_cast<std::ptrdiff_t>(count));
   std::sort(needs.begin(), needs.end(), std::greater<>());
   if (needs.front() == 0) return true;
   std::vector<std::int64_t> rooms;
@@ -263,7 +268,12 @@ bool RoomMaker::could_do(const std::vector<Chosen>& chosen, std::size_t count) c
 }
 
 bool RoomMaker::simulate(const std::vector<Chosen>& chosen, std::size_t count) {
-  Simulation::Ask ask{ask_.job, {ask_.members.begin(), ask_.members.begin() + static_cast<std::ptrdiff_t>(count)}, {}, nullptr, ask_.nobody_lost};
+  Simulation::Ask ask{
+      ask_.job,
+      {ask_.members.begin(), ask_.members.begin() + static_cast<std::ptrdiff_t>(count)},
+      {},
+      nullptr,
+      ask_.nobody_lost};
   last_ = recorded_;
   last_.insert(last_.end(), chosen.begin(), chosen.end());
   TaskMarks listed;

@@ -9,7 +9,8 @@ namespace {
 bool has_room(const Ledger& ledger) { return ledger.used + ledger.nominated <= ledger.capacity; }
 
 // Whether everything that is promised on the task's devices is free now. All promises there are
-// counted: who is promised less is not kept waiting by this, since nobody is promised the same twice.
+// counted: who is promised less is not kept waiting by this, since nobody is promised the same
+// twice.
 bool free_now(const Cluster& cluster, const Task& task) {
   const NodeState& node = cluster.node(task.place.node);
   const Shape& shape = cluster.shape_of(task);

@@ -1,9 +1,10 @@
 // reclaim: tenants that hold more than their share give back what others are entitled to.
+#include "queue/reclaim.hpp"
+
 #include <algorithm>
 
 #include "cycle/make_room.hpp"
 #include "cycle/room_phase.hpp"
-#include "queue/reclaim.hpp"
 
 namespace gs {
 namespace {
@@ -50,7 +51,8 @@ void run_reclaim(CycleContext& context) {
     RoomAsk ask{job, next_members(context.cluster, job, nullptr), {}, false};
     const ReclaimRules rules(context.cluster, context.shares);
     const auto claim = [&](std::size_t count) {
-      return ReclaimAsk{record.tenant, phase.amounts_of(job, ask.members, count), record.preemptible};
+      return ReclaimAsk{record.tenant, phase.amounts_of(job, ask.members, count),
+                        record.preemptible};
     };
     const ReclaimAsk whole = claim(ask.members.size());
     if (!rules.may_ask(whole)) continue;

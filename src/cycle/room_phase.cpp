@@ -59,7 +59,8 @@ bool RoomPhase::enough_free_gpus(JobId job, const std::vector<Member>& members) 
   for (const Member& member : members) {
     const GpuRequest& gpu = cluster.shapes().at(shape_of(cluster, job, member.group)).request.gpu;
     if (gpu.sharing == Sharing::Mig) continue;
-    need_milli += std::int64_t{gpu.count} * (gpu.sharing == Sharing::Shared ? gpu.milli : kWholeGpu);
+    need_milli +=
+        std::int64_t{gpu.count} * (gpu.sharing == Sharing::Shared ? gpu.milli : kWholeGpu);
     need_mib += gpu.sharing == Sharing::Shared ? gpu.count * gpu.memory_mib : 0;
   }
   for (std::size_t i = 0; i < cluster.node_count() && (need_milli > 0 || need_mib > 0); ++i) {

@@ -8,7 +8,9 @@ namespace {
 constexpr std::uint32_t kPutBack = std::numeric_limits<std::uint32_t>::max();
 
 // GPU-minutes that would have to be run again, and a surcharge for each time it was evicted before.
+// Who only has a promise loses nothing.
 std::int64_t loss_of(const JobRecord& record, std::int64_t gpu_milli, Instant now) {
+  if (record.active_tasks == record.nominated_tasks) return 0;
   const std::int64_t gpus = std::max<std::int64_t>(1, gpu_milli / kWholeGpu);
   const std::int64_t ran_min = std::max<std::int64_t>(0, (now - record.started).ms / 60'000);
   const std::int64_t again = record.checkpointable ? 0 : ran_min * gpus;

@@ -30,7 +30,9 @@ double alignment(const NodeState& node, const Shape& shape, View view) {
   return 0.5;
 }
 
-bool fits_shared_gpu(const NodeState& node, const Shape& shape, View view) {
+}  // namespace
+
+bool Scorer::joins_others(const NodeState& node, const Shape& shape, View view) {
   bool fits = false;
   for_each_gpu(node.partly & node.usable(), [&](int gpu) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
@@ -39,8 +41,6 @@ bool fits_shared_gpu(const NodeState& node, const Shape& shape, View view) {
   });
   return fits;
 }
-
-}  // namespace
 
 Strategy Scorer::strategy_of(const Shape& shape) const {
   return shape.request.strategy == Strategy::Default ? config_.strategy : shape.request.strategy;
@@ -69,7 +69,7 @@ ScoreCard Scorer::parts(const NodeState& node, const Shape& shape, View view) co
       shape.request.gpu.sharing == Sharing::Shared && strategy_of(shape) != Strategy::Distributed;
   card.affinity = affinity_score(node, shape) / 10.0;
   if (no_gpu && node.layout->count == 0) card.affinity += 1.0;
-  if (shares && fits_shared_gpu(node, shape, view)) card.affinity += 2.0;
+  if (shares && joins_others(node, shape, view)) card.affinity += 2.0;
   card.total = card.resource_availability + card.topology_alignment + card.historical_performance +
                card.affinity;
   return card;

@@ -26,6 +26,8 @@ class Scorer {
   Strategy strategy_of(const Shape& shape) const;
   // Everything but the domain's part. The node has room for the task.
   ScoreCard parts(const NodeState& node, const Shape& shape, View view) const;
+  // Whether a shared request finds its part on a GPU that others share already.
+  static bool joins_others(const NodeState& node, const Shape& shape, View view);
   // 0..1 from the share of the domain's GPUs that is taken.
   double domain_part(const Shape& shape, double taken) const;
   const ScoringWeights& weights() const { return config_.weights; }

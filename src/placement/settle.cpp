@@ -10,10 +10,14 @@ bool Placer::Impl::settle(Trial& trial, const PlaceAsk& ask, int group, int rank
                           View view) {
   if (cluster.job(ask.job).releasing_tasks > 0 && spare(trial, ask, group, rank, node)) return true;
   const Shape& shape = cluster.shapes().at(group_of(ask.job, group).shape);
-  const auto place = devices.choose(cluster, node, shape, view, ask.job);
+  const bool now = view == View::Now && may_use(ask.firmness, view);
+  // What others leave on a shared GPU counts for somebody who waits, also where the node has room.
+  const View devices_of =
+      !now && shape.request.gpu.sharing == Sharing::Shared ? View::Future : view;
+  const auto place = devices.choose(cluster, node, shape, devices_of, ask.job);
   if (!place) return false;
-  trial.place(ask.job, group, rank, *place,
-              view == View::Now ? TaskState::Running : TaskState::Nominated, ask.now);
+  trial.place(ask.job, group, rank, *place, now ? TaskState::Running : TaskState::Nominated,
+              ask.now);
   return true;
 }
 
@@ -59,10 +63,28 @@ bool own_devices_free(const Cluster& cluster, const Task& task) {
 
 }  // namespace
 
+// Whether a task that shares GPUs would lie tighter on others of its node: then it moves there, and
+// what it leaves may become whole.
+bool Placer::Impl::has_tighter_place(const Task& task) {
+  const Shape& shape = cluster.shape_of(task);
+  if (shape.request.gpu.sharing != Sharing::Shared || !shape.request.gpu.pinned_ids.empty())
+    return false;
+  const NodeState& node = cluster.node(task.place.node);
+  const auto better = devices.choose(cluster, task.place.node, shape, View::Future, task.job);
+  if (!better || better->gpus == task.place.gpus) return false;
+  const auto room = [&](GpuMask gpus) {
+    std::int64_t milli = 0;
+    for_each_gpu(gpus, [&](int gpu) { milli += node.free_milli(gpu, View::Future); });
+    return milli;
+  };
+  return room(better->gpus) < room(task.place.gpus);
+}
+
 bool Placer::Impl::spare(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node) {
   const TaskId evicted = evicted_twin(trial, ask.job, group, rank, node);
   if (!evicted.valid()) return false;
   if (own_devices_free(cluster, cluster.task(evicted))) {
+    if (has_tighter_place(cluster.task(evicted))) return false;
     trial.spare(evicted);
     return true;
   }

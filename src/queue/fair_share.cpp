@@ -19,7 +19,9 @@ struct Sibling {
   Wide remainder_num = 0, remainder_den = 1;
 };
 
-std::int64_t requestable(const TenantShare& t, int r) { return std::min(t.limit[r], t.requested[r]); }
+std::int64_t requestable(const TenantShare& t, int r) {
+  return std::min(t.limit[r], t.requested[r]);
+}
 
 bool satisfied(const TenantShare& t, int r) { return requestable(t, r) <= t.fair[r]; }
 
@@ -43,7 +45,8 @@ std::vector<std::int64_t> round_weights(const std::vector<Sibling*>& open, int r
       continue;
     }
     const std::int64_t part_ppm = plain * 1'000'000 / sum;
-    weights.push_back(plain == 0 ? 0 : std::max<std::int64_t>(0, 2 * part_ppm - s->share->used_ppm));
+    weights.push_back(plain == 0 ? 0
+                                 : std::max<std::int64_t>(0, 2 * part_ppm - s->share->used_ppm));
   }
   return weights;
 }
@@ -161,8 +164,7 @@ void FairShares::compute(const Cluster& cluster, const Input& input) {
     share.weight = record.spec.over_quota_weight;
     share.requested = share.requested + amounts(record.used);  // `used` includes all below
     if (capacity_hours > 0)
-      share.used_ppm =
-          static_cast<std::int64_t>(1e6 * record.decayed_gpu_hours / capacity_hours);
+      share.used_ppm = static_cast<std::int64_t>(1e6 * record.decayed_gpu_hours / capacity_hours);
     if (i >= input.waiting.size()) continue;
     for (TenantId up{i}; up.valid(); up = cluster.tenant(up).parent)
       shares_[up.index()].requested = shares_[up.index()].requested + input.waiting[i];

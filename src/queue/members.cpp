@@ -8,7 +8,8 @@ namespace {
 // The groups and sets of a job with their counts, seen from one moment.
 class Roster {
  public:
-  Roster(const JobShape& shape, std::vector<int> active) : shape_(shape), active_(std::move(active)) {}
+  Roster(const JobShape& shape, std::vector<int> active)
+      : shape_(shape), active_(std::move(active)) {}
 
   struct Item {
     bool is_set = false;
@@ -76,7 +77,8 @@ constexpr Roster::Item kJob{true, 0};
 // `waiting` holds the free ranks of each group, ascending.
 using RanksByGroup = std::vector<std::vector<int>>;
 
-void add_group(const Roster& roster, int group, const RanksByGroup& waiting, std::vector<Member>& out) {
+void add_group(const Roster& roster, int group, const RanksByGroup& waiting,
+               std::vector<Member>& out) {
   const auto& ranks = waiting[static_cast<std::size_t>(group)];
   const Roster::Item item{false, group};
   const int missing = roster.need(item) - roster.active(item);

@@ -80,8 +80,8 @@ int TenantOrder::compare(const TenantLoad& a, const TenantLoad& b) const {
 
 JobKey job_key(const Cluster& cluster, JobId job, double aging_per_hour) {
   const JobRecord& record = cluster.job(job);
-  return {order_key(record.priority, record.submitted, aging_per_hour), fill_of(cluster, job, nullptr),
-          0, record.submitted, record.seq};
+  return {order_key(record.priority, record.submitted, aging_per_hour),
+          fill_of(cluster, job, nullptr), 0, record.submitted, record.seq};
 }
 
 bool before(const JobKey& a, const JobKey& b) {
@@ -95,7 +95,8 @@ Amounts next_amounts(const Cluster& cluster, JobId job, const TaskMarks* evicted
   Amounts sum{};
   const std::int64_t memory = cluster.smallest_gpu_memory_mib();
   for (const Member& member : next_members(cluster, job, evicted))
-    sum = sum + amounts(usage_of(cluster.shapes().at(shape_of(cluster, job, member.group)), memory));
+    sum =
+        sum + amounts(usage_of(cluster.shapes().at(shape_of(cluster, job, member.group)), memory));
   return sum;
 }
 

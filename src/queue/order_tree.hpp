@@ -2,8 +2,8 @@
 // (to be taken from).
 //
 // One heap of jobs per tenant and one heap of children per inner tenant. Handing out a job can
-// change the place of its tenants only, so only those are sifted anew: O(depth x log tenants) a job.
-// If what tenants hold changes elsewhere, refresh() rebuilds the heaps.
+// change the place of its tenants only, so only those are sifted anew: O(depth x log tenants) a
+// job. If what tenants hold changes elsewhere, refresh() rebuilds the heaps.
 //
 // An inner tenant's own jobs are served before those of the tenants below it, and taken from last.
 #pragma once
@@ -48,7 +48,7 @@ class OrderTree {
   const Node& at(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
   int node_for(TenantId id);
   bool own_first(const Node& node) const;
-  int leaf_below(int node) const;   // the node whose heads come next
+  int leaf_below(int node) const;  // the node whose heads come next
   bool child_before(int a, int b) const;
   bool head_before(const Head& a, const Head& b) const;
   void touch(int node);

@@ -54,7 +54,7 @@ class Queue {
   // The first of the lane, or none; tombstones on the way are cleared away.
   JobId head(LaneId lane);
   JobId after(LaneId lane, JobId job) const;  // the next one behind it, or none
-  LaneId lane_of(JobId job) const;  // invalid if it is not in a lane
+  LaneId lane_of(JobId job) const;            // invalid if it is not in a lane
 
   std::size_t size() const { return size_; }
   std::size_t lane_count() const { return lanes_.size(); }
@@ -92,7 +92,7 @@ class Queue {
   std::vector<Lane> lanes_;
   std::unordered_map<Key, LaneId, KeyHash> lane_by_key_;
   std::vector<std::vector<LaneId>> by_tenant_;
-  std::vector<Place> places_;  // by job
+  std::vector<Place> places_;                          // by job
   std::set<std::pair<std::uint64_t, JobId>> growing_;  // by seq
   std::uint32_t next_ticket_ = 1;
   std::size_t size_ = 0;

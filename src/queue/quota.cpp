@@ -19,20 +19,20 @@ std::optional<QuotaState> first_broken(const Tenant& tenant, std::initializer_li
 
 std::optional<QuotaState> limit_broken(const Tenant& tenant, const Usage& used, const Usage& more) {
   const Quota& q = tenant.limit;
-  return first_broken(tenant,
-                      {{"gpu_milli", q.gpu_milli, used.gpu_milli, more.gpu_milli},
-                       {"gpu_memory_mib", q.gpu_memory_mib, used.gpu_memory_mib, more.gpu_memory_mib},
-                       {"cpu_milli", q.cpu_milli, used.cpu_milli, more.cpu_milli},
-                       {"memory_bytes", q.memory_bytes, used.memory_bytes, more.memory_bytes}});
+  return first_broken(
+      tenant, {{"gpu_milli", q.gpu_milli, used.gpu_milli, more.gpu_milli},
+               {"gpu_memory_mib", q.gpu_memory_mib, used.gpu_memory_mib, more.gpu_memory_mib},
+               {"cpu_milli", q.cpu_milli, used.cpu_milli, more.cpu_milli},
+               {"memory_bytes", q.memory_bytes, used.memory_bytes, more.memory_bytes}});
 }
 
 std::optional<QuotaState> guarantee_broken(const Tenant& tenant, const Usage& used,
                                            const Usage& more) {
   const Share& g = tenant.guaranteed;
-  return first_broken(tenant,
-                      {{"guaranteed gpu_milli", g.gpu_milli, used.gpu_milli, more.gpu_milli},
-                       {"guaranteed cpu_milli", g.cpu_milli, used.cpu_milli, more.cpu_milli},
-                       {"guaranteed memory_bytes", g.memory_bytes, used.memory_bytes, more.memory_bytes}});
+  return first_broken(
+      tenant, {{"guaranteed gpu_milli", g.gpu_milli, used.gpu_milli, more.gpu_milli},
+               {"guaranteed cpu_milli", g.cpu_milli, used.cpu_milli, more.cpu_milli},
+               {"guaranteed memory_bytes", g.memory_bytes, used.memory_bytes, more.memory_bytes}});
 }
 
 // The books already contain what is asked about: everything that is there counts as asked for.
@@ -70,7 +70,8 @@ std::optional<QuotaState> over_limit(const Cluster& cluster, TenantId tenant, co
   return first_on_the_way_up(cluster, tenant, [&](const TenantRecord& r) {
     auto broken = limit_broken(r.spec, r.used, more);
     if (!broken)
-      broken = first_broken(r.spec, {{"running_jobs", r.spec.limit.running_jobs, r.running_jobs, new_jobs}});
+      broken = first_broken(
+          r.spec, {{"running_jobs", r.spec.limit.running_jobs, r.running_jobs, new_jobs}});
     return broken;
   });
 }

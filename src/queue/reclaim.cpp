@@ -101,8 +101,7 @@ bool ReclaimRules::stays_fair(const ReclaimAsk& ask, std::vector<Amounts> left,
       for (std::size_t r = 0; r < kShareCount; ++r) {
         if (((asked | lost[sibling.index()]) >> r & 1) == 0) continue;
         if (holds[r] > mine.fair[r] && theirs.fair[r] > 0 &&
-            at_least_as_saturated(holds[r], mine.fair[r], left[sibling.index()][r],
-                                  theirs.fair[r]))
+            at_least_as_saturated(holds[r], mine.fair[r], left[sibling.index()][r], theirs.fair[r]))
           return false;
       }
     }

@@ -96,7 +96,8 @@ class KaiRun {
       const bool leaving = gpu.milli.used > 0 && gpu.milli.releasing == gpu.milli.used;
       gpus.idle_gpus += gpu.milli.used == 0 ? 1 : 0;
       gpus.releasing_gpus += leaving ? 1 : 0;
-      gpus.releasing_gpus -= gpu.milli.nominated > 0 && gpu.milli.used == gpu.milli.releasing ? 1 : 0;
+      gpus.releasing_gpus -=
+          gpu.milli.nominated > 0 && gpu.milli.used == gpu.milli.releasing ? 1 : 0;
     }
     return gpus;
   }
@@ -130,7 +131,8 @@ class KaiRun {
       if (*known >= 0) return *known;
     }
     const NodeState& node = cluster_.node(cluster_.find_node(task.node));
-    const GpuMask free = node.whole & ~taken & ~named_[task.node] & ~(node.busy_now | node.busy_future);
+    const GpuMask free =
+        node.whole & ~taken & ~named_[task.node] & ~(node.busy_now | node.busy_future);
     const int gpu = std::countr_zero(free);
     if (known != nullptr) {
       *known = gpu;
@@ -145,9 +147,11 @@ class KaiRun {
     if (is_shared(job, task)) {
       for (int i = 0; i < shape(job, task).gpus(); ++i)
         place.gpus |= gpu_bit(device(task, static_cast<std::size_t>(i), place.gpus));
-    } else if (const auto chosen = chooser_.choose(cluster_, node, shape(job, task), View::Now, jobs_[job])) {
+    } else if (const auto chosen =
+                   chooser_.choose(cluster_, node, shape(job, task), View::Now, jobs_[job])) {
       place = *chosen;
-    } else if (const auto later = chooser_.choose(cluster_, node, shape(job, task), View::Future, jobs_[job])) {
+    } else if (const auto later =
+                   chooser_.choose(cluster_, node, shape(job, task), View::Future, jobs_[job])) {
       place = *later;
     }
     const TaskState state = task.state == "running"     ? TaskState::Running
@@ -173,8 +177,8 @@ class KaiRun {
   Cycle cycle_;
   DeviceChooser chooser_;
   std::vector<JobId> jobs_;
-  std::map<std::string, int> devices_;     // by node and GPU group
-  std::map<std::string, GpuMask> named_;   // devices that a GPU group has
+  std::map<std::string, int> devices_;    // by node and GPU group
+  std::map<std::string, GpuMask> named_;  // devices that a GPU group has
 };
 
 // Names of nodes may differ where nodes are twins: what is together there must be together here.
@@ -194,7 +198,8 @@ class Renaming {
 
  private:
   const Node& node(const std::string& name) const {
-    return *std::find_if(c_.nodes.begin(), c_.nodes.end(), [&](const Node& n) { return n.name == name; });
+    return *std::find_if(c_.nodes.begin(), c_.nodes.end(),
+                         [&](const Node& n) { return n.name == name; });
   }
   bool twins(const std::string& a, const std::string& b) const {
     const Node &x = node(a), &y = node(b);
@@ -204,15 +209,20 @@ class Renaming {
     std::vector<std::string> tasks;
     for (const KaiJob& job : c_.jobs)
       for (const KaiTask& task : job.tasks)
-        if (task.node == name) tasks.push_back(fmt::format("{}", job.job.groups[static_cast<std::size_t>(task.group)].request.gpu.count));
+        if (task.node == name)
+          tasks.push_back(fmt::format(
+              "{}", job.job.groups[static_cast<std::size_t>(task.group)].request.gpu.count));
     std::sort(tasks.begin(), tasks.end());
     return tasks;
   }
   // The two nodes there meet at the same level as the two nodes here.
-  bool alike(const std::string& a, const std::string& b, const std::string& x, const std::string& y) const {
+  bool alike(const std::string& a, const std::string& b, const std::string& x,
+             const std::string& y) const {
     const auto meet = [&](const Node& m, const Node& n) {
       std::size_t level = 0;
-      while (level < m.domain.size() && level < n.domain.size() && m.domain[level] == n.domain[level]) ++level;
+      while (level < m.domain.size() && level < n.domain.size() &&
+             m.domain[level] == n.domain[level])
+        ++level;
       return level;
     };
     return meet(node(a), node(b)) == meet(node(x), node(y));
@@ -242,12 +252,13 @@ std::string difference(const KaiCase& c, const KaiRun& run) {
   for (std::size_t j = 0; j < c.jobs.size(); ++j)
     if (const auto it = c.accepted_gpu_milli.find(c.jobs[j].job.id);
         it != c.accepted_gpu_milli.end() && it->second != run.accepted_gpu_milli(j))
-      return fmt::format("{} has {} milli-GPU, expected {}", it->first, run.accepted_gpu_milli(j), it->second);
+      return fmt::format("{} has {} milli-GPU, expected {}", it->first, run.accepted_gpu_milli(j),
+                         it->second);
   for (const auto& [name, want] : c.node_gpus) {
     const KaiNodeExpect have = run.gpus_of(name);
     if (have.idle_gpus != want.idle_gpus || have.releasing_gpus != want.releasing_gpus)
-      return fmt::format("{} has {} GPUs idle and {} releasing, expected {} and {}", name, have.idle_gpus,
-                         have.releasing_gpus, want.idle_gpus, want.releasing_gpus);
+      return fmt::format("{} has {} GPUs idle and {} releasing, expected {} and {}", name,
+                         have.idle_gpus, have.releasing_gpus, want.idle_gpus, want.releasing_gpus);
   }
   return {};
 }
@@ -255,17 +266,21 @@ std::string difference(const KaiCase& c, const KaiRun& run) {
 void show_sections(const KaiCase& c, const KaiRun& run, CaseResult& result) {
   CaseResult::Section cluster{"cluster", {}}, expected{"expected", {}}, ours{"ours", {}};
   for (const Node& node : c.nodes)
-    cluster.lines.push_back(fmt::format("{}: {} GPUs {}", node.name, node.gpus.size(), fmt::join(node.domain, "/")));
+    cluster.lines.push_back(
+        fmt::format("{}: {} GPUs {}", node.name, node.gpus.size(), fmt::join(node.domain, "/")));
   for (const Tenant& t : c.tenants)
-    cluster.lines.push_back(fmt::format("tenant {} under '{}': guaranteed {}, limit {} milli-GPU, weight {}", t.id, t.parent,
-                                        t.guaranteed.gpu_milli, t.limit.gpu_milli, t.over_quota_weight));
+    cluster.lines.push_back(
+        fmt::format("tenant {} under '{}': guaranteed {}, limit {} milli-GPU, weight {}", t.id,
+                    t.parent, t.guaranteed.gpu_milli, t.limit.gpu_milli, t.over_quota_weight));
   for (std::size_t j = 0; j < c.jobs.size(); ++j)
     for (const KaiTask& task : c.jobs[j].tasks) {
       const Job& job = c.jobs[j].job;
-      cluster.lines.push_back(fmt::format("{} of {}, priority {}{}: {} {}", task.name, job.tenant, job.priority,
-                                          job.preemptible ? "" : ", not preemptible", task.state, task.node));
+      cluster.lines.push_back(fmt::format("{} of {}, priority {}{}: {} {}", task.name, job.tenant,
+                                          job.priority, job.preemptible ? "" : ", not preemptible",
+                                          task.state, task.node));
       if (const auto it = c.tasks.find(task.name); it != c.tasks.end())
-        expected.lines.push_back(fmt::format("{}: {} {}", task.name, it->second.state, it->second.node));
+        expected.lines.push_back(
+            fmt::format("{}: {} {}", task.name, it->second.state, it->second.node));
       const TaskNow have = run.now(j, task);
       ours.lines.push_back(fmt::format("{}: {} {}", task.name, have.state, have.node));
     }

@@ -135,7 +135,8 @@ TaskRequest read_request(const Json& j) {
     r.gpu.count = j.value("gpus", 0);
   }
   if (j.contains("only_nodes")) r.only_nodes = j["only_nodes"].get<std::vector<std::string>>();
-  if (r.gpu.sharing == Sharing::Exclusive) r.tolerations.push_back({kSingleMig, "", true, true, {}});
+  if (r.gpu.sharing == Sharing::Exclusive)
+    r.tolerations.push_back({kSingleMig, "", true, true, {}});
   return r;
 }
 
@@ -191,7 +192,8 @@ class JobReader {
 
  private:
   void add_part(const Json& part, int parent) {
-    if (!part.contains("parts")) return add_tasks(part.at("name"), part.at("min"), parent, read_wish(part));
+    if (!part.contains("parts"))
+      return add_tasks(part.at("name"), part.at("min"), parent, read_wish(part));
     const int set = add_set(part.at("name"), parent, read_wish(part));
     out_.job.sets[static_cast<std::size_t>(set)].min_children = part.value("min_parts", 0);
     for (const Json& below : part["parts"]) add_part(below, set);

@@ -46,7 +46,7 @@ struct KaiCase {
   std::vector<std::string> actions;
   int rounds = 1, stable_rounds = 0;
   std::string compare;
-  std::map<std::string, KaiExpect> tasks;  // by task name
+  std::map<std::string, KaiExpect> tasks;                  // by task name
   std::map<std::string, std::int64_t> accepted_gpu_milli;  // by job name
   std::map<std::string, KaiNodeExpect> node_gpus;
 };
