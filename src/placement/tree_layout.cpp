@@ -1,7 +1,5 @@
 #include "placement/tree_layout.hpp"
 
-#include <algorithm>
-
 #include "base/check.hpp"
 
 namespace gs {
@@ -22,17 +20,6 @@ TreeLayout::TreeLayout(const Cluster& cluster) {
   link();
 }
 
-namespace {
-
-std::vector<NodeId> in_name_order(const Cluster& cluster, std::vector<NodeId> nodes) {
-  std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
-    return natural_less(cluster.node(a).spec.name, cluster.node(b).spec.name);
-  });
-  return nodes;
-}
-
-}  // namespace
-
 void TreeLayout::add_domain(const Cluster& cluster, DomainId id) {
   const Domain& domain = cluster.domains().at(id);
   auto& row = parents_[at(domain.level)];
@@ -41,7 +28,7 @@ void TreeLayout::add_domain(const Cluster& cluster, DomainId id) {
   domains_[at(domain.level)].push_back(id);
   row.push_back(domain.level == 0 ? 0 : spots_[domain.parent.index()].index);
   for (const DomainId child : domain.children) add_domain(cluster, child);
-  for (const NodeId node : in_name_order(cluster, domain.nodes)) add_node(node, index);
+  for (const NodeId node : domain.nodes) add_node(node, index);
 }
 
 void TreeLayout::add_node(NodeId id, std::uint32_t parent) {
@@ -60,7 +47,7 @@ void TreeLayout::add_nowhere(const Cluster& cluster) {
     domains_[at(row)].push_back(DomainTree::root());
     parent = static_cast<std::uint32_t>(parents_[at(row)].size() - 1);
   }
-  for (const NodeId node : in_name_order(cluster, root.nodes)) add_node(node, parent);
+  for (const NodeId node : root.nodes) add_node(node, parent);
 }
 
 void TreeLayout::link() {

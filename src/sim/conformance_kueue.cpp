@@ -45,7 +45,6 @@ class KueueRun {
     cluster_.set_topology(levels);
     for (const KueueLeaf& leaf : c_.leaves) cluster_.put_node(leaf.node);
     for (std::size_t i = 0; i < c_.used.size(); ++i) occupy(c_.used[i], i);
-    c_.job.id = "job";
     job_ = cluster_.add_job(c_.job, {});
     for (std::size_t g = 0; g < c_.job.groups.size(); ++g) keep_previous(static_cast<int>(g));
   }
@@ -191,9 +190,18 @@ std::vector<std::string> show_job(const KueueCase& c) {
 
 CaseResult run_kueue_case(const nlohmann::json& json, bool show) {
   KueueCase c = read_kueue_case(json);
-  KueueRun run(c);
-  const std::optional<TaskLayout> ours = run.place();
-  CaseResult result = grade(c, ours, run.why());
+  c.job.id = "job";
+  c.job.tenant = "tenant";
+  std::optional<TaskLayout> ours;
+  std::string why;
+  if (const Status valid = validate(c.job); !valid) {
+    why = valid.error().message;  // refused at the door
+  } else {
+    KueueRun run(c);
+    ours = run.place();
+    why = run.why();
+  }
+  CaseResult result = grade(c, ours, why);
   if (!show) return result;
   result.sections = {{"cluster", show_cluster(c)},
                      {"job", show_job(c)},

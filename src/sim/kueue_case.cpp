@@ -190,8 +190,8 @@ class Reader {
     const std::string name = n.at("name").get<std::string>();
     const bool ready = n.value("ready", true) && name != failed_;
     const bool cordoned = n.value("unschedulable", false);
-    leaf_of_node_[name] = path;
     if (!c_.hosts && (!ready || cordoned)) return;
+    leaf_of_node_[name] = path;
     KueueLeaf& leaf = leaf_at(path);
     Resources more = read_resources(n.at("capacity"), by_number_);
     leaf.node.capacity.cpu_milli += more.cpu_milli;
@@ -245,6 +245,7 @@ class Reader {
     Group group;
     group.name = g.at("name").get<std::string>();
     group.count = g.at("count").get<int>();
+    if (group.count == 0) return;  // nothing to place
     group.request = read_request(g.at("request"), by_number_);
     add_named(group.request.resources, "pods", 1);
     group.slices = read_slices(g, c_.levels.back());
