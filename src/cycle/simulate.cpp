@@ -31,6 +31,11 @@ void Simulation::evict(Trial& trial, const Ask& ask) {
   for (const VictimTask& task : ask.victims) {
     if (task.nominated) {
       trial.drop(task.id);
+      // If it was to move there, the task that it replaces still leaves; it may move elsewhere.
+      for (const TaskId id : context_.cluster.job(task.job).tasks) {
+        const Task& old = context_.cluster.task(id);
+        if (old.group == task.group && old.rank == task.rank) evicted_.set(id);
+      }
       continue;
     }
     trial.evict(task.id);
