@@ -10,11 +10,11 @@ bool Placer::Impl::settle(Trial& trial, const PlaceAsk& ask, int group, int rank
                           View view) {
   if (cluster.job(ask.job).releasing_tasks > 0 && spare(trial, ask, group, rank, node)) return true;
   const Shape& shape = cluster.shapes().at(group_of(ask.job, group).shape);
-  const bool now = view == View::Now && may_use(ask.firmness, view);
-  // What others leave on a shared GPU counts for somebody who waits, also where the node has room.
-  const View devices_of =
-      !now && shape.request.gpu.sharing == Sharing::Shared ? View::Future : view;
-  const auto place = devices.choose(cluster, node, shape, devices_of, ask.job);
+  // A rank whose old task is still stopping elsewhere must not run twice: it waits for that.
+  const bool now = view == View::Now && may_use(ask.firmness, view) &&
+                   !cluster.is_leaving(ask.job, group, rank);
+  // Who waits takes what is being freed, also where the node has room: that stays for others.
+  const auto place = devices.choose(cluster, node, shape, now ? view : View::Future, ask.job);
   if (!place) return false;
   trial.place(ask.job, group, rank, *place, now ? TaskState::Running : TaskState::Nominated,
               ask.now);
