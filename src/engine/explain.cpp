@@ -1,5 +1,6 @@
 // Why does it wait, when will it start, would it start: questions that change nothing.
 #include <algorithm>
+#include <string_view>
 
 #include "cycle/attempt.hpp"
 #include "engine/clock_text.hpp"
@@ -20,18 +21,54 @@ PlaceAsk ask_of(const Cluster& cluster, JobId job, Instant now) {
   return ask;
 }
 
-std::string gpus_text(std::int64_t milli) {
-  return milli % kWholeGpu == 0 ? std::to_string(milli / kWholeGpu) : std::to_string(milli) + "m";
+// What a quota is about, as people say it: the words, and how much one unit of the books is.
+struct QuotaWords {
+  std::string_view resource, words;
+  std::int64_t unit;
+  std::string_view unit_words;
+};
+constexpr QuotaWords kQuotaWords[] = {
+    {"gpu_milli", "GPUs", kWholeGpu, ""},    {"gpu_memory_mib", "GPU memory", 1024, " GiB"},
+    {"cpu_milli", "CPU cores", 1000, ""},    {"memory_bytes", "memory", 1024 * kMiB, " GiB"},
+    {"running_jobs", "running jobs", 1, ""},
+};
+
+std::string in_units(std::int64_t amount, std::int64_t unit) {
+  const std::int64_t thousandths = amount % unit * 1000 / unit;
+  std::string text = std::to_string(amount / unit);
+  if (thousandths == 0) return text;
+  std::string part = std::to_string(1000 + thousandths).substr(1);
+  while (part.back() == '0') part.pop_back();
+  return text + "." + part;
 }
 
 std::string quota_sentence(const QuotaState& q) {
-  const bool gpus = q.resource == "GPUs";
+  constexpr std::string_view kGuaranteed = "guaranteed ";
+  std::string_view resource = q.resource;
+  const bool guaranteed = resource.substr(0, kGuaranteed.size()) == kGuaranteed;
+  if (guaranteed) resource.remove_prefix(kGuaranteed.size());
+  QuotaWords words{resource, resource, kWholeGpu, ""};  // of one model: "gpus of H100"
+  for (const QuotaWords& known : kQuotaWords)
+    if (known.resource == resource) words = known;
   const auto text = [&](std::int64_t amount) {
-    return gpus ? gpus_text(amount) : std::to_string(amount);
+    return in_units(amount, words.unit) + std::string(words.unit_words);
   };
-  return "quota exceeded for tenant " + q.tenant + ": " + q.resource +
-         " requested=" + text(q.requested) + ", quota=" + text(q.limit) +
+  return "quota exceeded for tenant " + q.tenant + ": " + (guaranteed ? "guaranteed " : "") +
+         std::string(words.words) + " requested=" + text(q.requested) + ", quota=" + text(q.limit) +
          ", current=" + text(q.current);
+}
+
+// GPUs that can only be of one model.
+ModelAsks model_asks(const Cluster& cluster, JobId job) {
+  ModelAsks asks;
+  const JobShape& shape = cluster.shape_of(job);
+  for (const Member& member : first_members(shape)) {
+    const Shape& task =
+        cluster.shapes().at(shape.groups[static_cast<std::size_t>(member.group)].shape);
+    if (task.models.size() == 1)
+      asks.emplace_back(task.models.front(), least_usage(cluster, task).gpu_milli);
+  }
+  return asks;
 }
 
 Usage total_usage(const Cluster& cluster, JobId job) {
@@ -50,8 +87,9 @@ std::optional<Why> Engine::Impl::refusal_of(JobId job) {
   const JobRecord& record = cluster.job(job);
   Why why;
   why.verdict = Verdict::Never;
-  if (auto quota =
-          never_allowed(cluster, record.tenant, total_usage(cluster, job), record.preemptible)) {
+  auto quota = never_allowed(cluster, record.tenant, total_usage(cluster, job), record.preemptible);
+  if (!quota) quota = never_allowed(cluster, record.tenant, model_asks(cluster, job));
+  if (quota) {
     why.constraint = Constraint::Quota;
     why.sentence = quota_sentence(*quota);
     why.quota = std::move(quota);

@@ -139,6 +139,7 @@ void Engine::Impl::requeue(JobId id) {
 
 void Engine::Impl::end_job(JobId id, JobState state, std::optional<Why> why) {
   queue.erase(id);
+  endings.erase(id);
   const std::uint64_t seq = cluster.job(id).seq;
   cycle.broken().erase({seq, id});
   std::erase(cycle.nominated(), id);
@@ -151,7 +152,12 @@ void Engine::Impl::refresh(JobId id) {
   const JobRecord& record = cluster.job(id);
   if (is_final(record.state)) return;
   if (record.state == JobState::Stopping) {
-    if (record.tasks.empty()) end_job(id, record.ends_as, std::nullopt);
+    if (record.tasks.empty()) {
+      const auto known = endings.find(id);
+      std::optional<Why> why;
+      if (known != endings.end()) why = std::move(known->second);
+      end_job(id, record.ends_as, std::move(why));
+    }
     return;
   }
   if (record.active_tasks == 0) {
@@ -212,6 +218,7 @@ void Engine::Impl::stop_job(JobId id, JobState ends_as, StopReason reason, std::
   cycle.broken().erase({cluster.job(id).seq, id});
   std::erase(cycle.nominated(), id);
   cluster.job(id).ends_as = ends_as;
+  if (why) endings[id] = *why;
   set_state(id, JobState::Stopping, std::move(why));
 }
 
@@ -224,6 +231,8 @@ void Engine::Impl::watch_deadline(JobId id) {
     deadlines.emplace(record.waiting_since + milliseconds(record.start_timeout_ms), record.seq, id);
   if (placed && record.max_runtime_ms >= 0)
     deadlines.emplace(record.started + milliseconds(record.max_runtime_ms), record.seq, id);
+  if (placed && record.min_runtime_ms > 0)  // nothing happens to it then, but others may go on
+    deadlines.emplace(record.started + milliseconds(record.min_runtime_ms), record.seq, id);
 }
 
 void Engine::Impl::check_deadline(JobId id) {

@@ -76,6 +76,8 @@ Snapshot Engine::snapshot() const {
     value.seq = job.seq;
     value.state = static_cast<std::uint8_t>(job.state);
     value.ends_as = static_cast<std::uint8_t>(job.ends_as);
+    if (const auto why = from.endings.find(id); why != from.endings.end())
+      value.ending = why->second;
     value.started = job.started;
     value.waiting_since = job.waiting_since;
     value.ran_ms = job.ran_ms;
@@ -99,6 +101,7 @@ void Engine::Impl::restore(const JobSnapshot& value) {
   JobRecord& job = cluster.job(id);
   job.state = static_cast<JobState>(value.state);
   job.ends_as = static_cast<JobState>(value.ends_as);
+  if (value.ending) endings[id] = *value.ending;
   job.started = value.started;
   job.waiting_since = value.waiting_since;
   job.ran_ms = value.ran_ms;

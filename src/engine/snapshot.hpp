@@ -41,8 +41,9 @@ struct TaskSnapshot {
 struct JobSnapshot {
   Job job;
   std::uint64_t seq = 0;
-  std::uint8_t state = 0;    // JobState
-  std::uint8_t ends_as = 0;  // JobState
+  std::uint8_t state = 0;     // JobState
+  std::uint8_t ends_as = 0;   // JobState
+  std::optional<Why> ending;  // why it ends, while it is being stopped
   Instant started;
   Instant waiting_since;
   std::int64_t ran_ms = 0;

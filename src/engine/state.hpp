@@ -2,6 +2,7 @@
 // One file per command family works on it: nodes.cpp, tenants.cpp, jobs.cpp, tasks.cpp.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -23,7 +24,8 @@ struct Engine::Impl {
   bool dirty = false;  // something happened since the last tick
   // (when, seq) of time-outs and time limits. An entry may be out of date; it is checked when due.
   std::set<std::tuple<Instant, std::uint64_t, JobId>> deadlines;
-  Effects effects;  // of the turn under way
+  std::map<JobId, Why> endings;  // why the jobs end that are Stopping, where there is a reason
+  Effects effects;               // of the turn under way
 
   // --- commands; an error changes nothing ---
   Status apply(const SetConfig& command);

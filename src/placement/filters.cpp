@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/mig.hpp"
+
 namespace gs {
 namespace {
 
@@ -23,6 +25,25 @@ bool all_tolerated(const NodeState& node, const std::vector<Toleration>& tolerat
   });
 }
 
+// Whether each profile asked for exists on a GPU of the node, or could be cut there.
+bool can_have_instances(const NodeState& node, const Shape& shape) {
+  for (std::size_t i = 0; i < shape.request.gpu.mig.size(); ++i) {
+    const std::string& profile = shape.request.gpu.mig[i].profile;
+    const bool possible =
+        std::any_of(node.mig.begin(), node.mig.end(), [&](const MigGpuState& gpu) {
+          const Gpu& spec = node.spec.gpus[static_cast<std::size_t>(gpu.gpu)];
+          const bool cut =
+              gpu.dynamic && find_mig_profile(spec.model, spec.memory_mib, profile) != nullptr;
+          return cut || std::any_of(gpu.instances.begin(), gpu.instances.end(),
+                                    [&](const MigSlotState& instance) {
+                                      return instance.profile == shape.mig_profiles[i];
+                                    });
+        });
+    if (!possible) return false;
+  }
+  return true;
+}
+
 Constraint gpu_refusal(const NodeState& node, const Shape& shape) {
   const GpuRequest& gpu = shape.request.gpu;
   if (gpu.count == 0 && gpu.mig.empty()) return Constraint::None;
@@ -31,7 +52,8 @@ Constraint gpu_refusal(const NodeState& node, const Shape& shape) {
   if (!shape.models.empty() && std::none_of(shape.models.begin(), shape.models.end(),
                                             [&](auto id) { return layout.of_model(id) != 0; }))
     return Constraint::GpuModel;
-  if (gpu.sharing == Sharing::Mig) return node.mig.empty() ? Constraint::Mig : Constraint::None;
+  if (gpu.sharing == Sharing::Mig)
+    return can_have_instances(node, shape) ? Constraint::None : Constraint::Mig;
   const GpuMask eligible = eligible_gpus(layout, shape) & node.whole;
   if (gpu_count(eligible) < gpu.count)
     return eligible == 0 && (gpu.min_memory_mib > 0 || gpu.memory_mib > 0) ? Constraint::GpuMemory

@@ -9,9 +9,7 @@
 #include "placement/placer.hpp"
 
 namespace gs {
-namespace {
 
-// The node as if nothing ran there and everything were in order.
 NodeState emptied(const NodeState& node) {
   NodeState empty = node;
   const auto clear = [](Ledger& ledger) { ledger.used = ledger.releasing = ledger.nominated = 0; };
@@ -34,8 +32,6 @@ NodeState emptied(const NodeState& node) {
   return empty;
 }
 
-}  // namespace
-
 std::int64_t Placer::Impl::empty_slots(NodeId id, ShapeId shape_id) {
   if (cluster.node(id).gone) return 0;
   const Shape& shape = cluster.shapes().at(shape_id);
@@ -43,9 +39,8 @@ std::int64_t Placer::Impl::empty_slots(NodeId id, ShapeId shape_id) {
   return refusal(empty, shape) != Constraint::None ? 0 : slots(cluster, empty, shape, View::Now);
 }
 
-// The tasks of a group need enough room in one domain of the level that it (or a set above it)
-// requires, or in the cluster.
-bool Placer::Impl::group_fits_empty(const JobShape& shape, const ShapedGroup& group, int count) {
+std::optional<int> Placer::Impl::required_level(const JobShape& shape,
+                                                const ShapedGroup& group) const {
   int level = -1;
   const auto tighten = [&](const std::string& name) {
     if (name.empty()) return true;
@@ -53,25 +48,94 @@ bool Placer::Impl::group_fits_empty(const JobShape& shape, const ShapedGroup& gr
     level = std::max(level, index.value_or(-1));
     return index.has_value();
   };
-  if (!tighten(group.topology.required_level)) return false;
+  if (!tighten(group.topology.required_level)) return std::nullopt;
   for (int set = group.set; set >= 0; set = shape.sets[static_cast<std::size_t>(set)].parent)
-    if (!tighten(shape.sets[static_cast<std::size_t>(set)].topology.required_level)) return false;
+    if (!tighten(shape.sets[static_cast<std::size_t>(set)].topology.required_level))
+      return std::nullopt;
+  return level;
+}
+
+// What a leaf holds of one job, the configured limits considered.
+std::int64_t Placer::Impl::leaf_room(std::vector<std::int64_t> nodes, const Shape& shape) const {
+  std::sort(nodes.rbegin(), nodes.rend());
+  const auto most = static_cast<std::size_t>(config.max_nodes_per_leaf);
+  if (most > 0 && nodes.size() > most) nodes.resize(most);
+  std::int64_t sum = 0;
+  for (const std::int64_t fit : nodes) sum += fit;
+  if (config.max_gpus_per_leaf > 0 && shape.gpus() > 0)
+    sum = std::min<std::int64_t>(sum, config.max_gpus_per_leaf / shape.gpus());
+  return sum;
+}
+
+namespace {
+
+// Room for tasks per domain, brought up to date leaf by leaf. Slices count as wholes: what is left
+// of a domain after its last whole pack is worth nothing.
+class EmptyRoom {
+ public:
+  EmptyRoom(const DomainTree& domains, const std::vector<Slice>& slices)
+      : domains_(domains),
+        pack_(static_cast<std::size_t>(domains.depth()) + 1, 1),
+        room_(domains.size(), 0) {
+    for (const Slice& slice : slices) {
+      const int at = domains.level_index(slice.level).value_or(domains.depth());
+      pack_[static_cast<std::size_t>(at)] = slice.size;
+      needs_domains_ |= at < domains.depth();
+    }
+  }
+
+  // Whether a node outside of the levels may hold a pack.
+  bool needs_domains() const { return needs_domains_; }
+  std::int64_t whole(std::int64_t fit, int level) const {
+    return level < 0 ? fit : fit - fit % pack_[static_cast<std::size_t>(level)];
+  }
+  // True as soon as one domain of `level` holds `count`.
+  bool add(DomainId domain, std::int64_t tasks, int level, int count) {
+    while (domain.valid() && tasks > 0) {
+      const int at = domains_.at(domain).level;
+      std::int64_t& room = room_[domain.index()];
+      const std::int64_t before = whole(room, at);
+      room += tasks;
+      if (at == level && whole(room, at) >= count) return true;
+      tasks = whole(room, at) - before;
+      domain = domains_.at(domain).parent;
+    }
+    return false;
+  }
+
+ private:
+  const DomainTree& domains_;
+  std::vector<std::int64_t> pack_;  // by level; the last is that of the nodes
+  std::vector<std::int64_t> room_;
+  bool needs_domains_ = false;
+};
+
+}  // namespace
+
+// The tasks of a group need enough room in one domain of the level that it (or a set above it)
+// requires, or in the cluster.
+bool Placer::Impl::group_fits_empty(const JobShape& shape, const ShapedGroup& group, int count) {
+  const DomainTree& domains = cluster.domains();
+  const std::optional<int> level = required_level(shape, group);
+  if (!level) return false;
   if (!group.topology.preferred_level.empty() &&
-      !cluster.domains().level_index(group.topology.preferred_level))
+      !domains.level_index(group.topology.preferred_level))
     return false;
-  if (!group.slices.empty() && !gs::tree_ask(cluster.domains(), group.topology, group.slices))
-    return false;
-  std::vector<std::int64_t> sums(cluster.domains().size(), 0);
-  for (std::size_t i = 0; i < cluster.node_count(); ++i) {
-    const NodeState& node = cluster.node(NodeId{i});
-    if (node.gone) continue;
-    const std::int64_t fit = empty_slots(NodeId{i}, group.shape);
-    if (level >= cluster.domains().depth() && fit >= count) return true;
-    const DomainId domain =
-        level < 0 ? DomainTree::root() : cluster.domains().ancestor(node.domain, level);
-    if (!domain.valid()) continue;
-    sums[domain.index()] += fit;
-    if (level < cluster.domains().depth() && sums[domain.index()] >= count) return true;
+  if (!group.slices.empty() && !gs::tree_ask(domains, group.topology, group.slices)) return false;
+  EmptyRoom room(domains, group.slices);
+  for (std::size_t i = 0; i < domains.size(); ++i) {
+    const Domain& domain = domains.at(DomainId{i});
+    const bool leaf = domain.level >= 0;
+    if (!leaf && room.needs_domains()) continue;
+    std::vector<std::int64_t> fits;
+    for (const NodeId node : domain.nodes) {
+      const std::int64_t fit = room.whole(empty_slots(node, group.shape), domains.depth());
+      if (*level == domains.depth() && fit >= count) return true;
+      if (!leaf && room.add(DomainId{i}, fit, *level, count)) return true;
+      fits.push_back(fit);
+    }
+    const std::int64_t sum = leaf ? leaf_room(fits, cluster.shapes().at(group.shape)) : 0;
+    if (room.add(DomainId{i}, sum, *level, count)) return true;
   }
   return false;
 }

@@ -13,7 +13,10 @@ Placer::Placer(Cluster& cluster, const Config& config)
     : impl_(std::make_unique<Impl>(cluster, config)) {}
 Placer::~Placer() = default;
 
-void Placer::reconfigured() { impl_->indexes.clear(); }
+void Placer::reconfigured() {
+  impl_->indexes.clear();
+  impl_->verdicts = {};
+}
 
 NodeIndex& Placer::Impl::index(ShapeId shape, View view) {
   if (order.version != cluster.structure_version()) order.build(cluster);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -66,12 +68,25 @@ struct Placer::Impl {
   bool spare_by_swap(Trial& trial, const PlaceAsk& ask, TaskId evicted);
   TaskId evicted_twin(const Trial& trial, JobId job, int group, int rank, NodeId node) const;
 
+  // --- explain.cpp ---
+  struct GangRoom {
+    std::int64_t count = 0, room = 0;
+  };
+  std::string together_words(JobId job, const ShapedGroup& group) const;
+  std::int64_t room_for(ShapeId shape, NodeId node, int at_most, bool empty);
+  void explain_group(const PlaceAsk& ask, const GroupTasks& tasks, Why& why);
+  void explain_gang(const std::string& need, const std::string& where, GangRoom gang, Why& why);
+
   // --- never.cpp ---
   struct Verdicts {
     std::uint64_t version = 0;
     std::unordered_map<JobShapeId, bool> fits;
   };
   std::int64_t empty_slots(NodeId node, ShapeId shape);
+  // The level that the group (or a set above it) requires, -1: none; nothing: there is no such
+  // level.
+  std::optional<int> required_level(const JobShape& shape, const ShapedGroup& group) const;
+  std::int64_t leaf_room(std::vector<std::int64_t> nodes, const Shape& shape) const;
   bool group_fits_empty(const JobShape& shape, const ShapedGroup& group, int count);
 
   Cluster& cluster;
@@ -88,6 +103,9 @@ struct Placer::Impl {
 inline bool may_use(Firmness firmness, View view) {
   return firmness != (view == View::Now ? Firmness::Nominate : Firmness::StartNow);
 }
+
+// The node as if nothing ran there and everything were in order.
+NodeState emptied(const NodeState& node);
 
 // Whether a wish says anything.
 inline bool is_empty(const TopologyWish& wish) {

@@ -102,4 +102,19 @@ std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant,
   });
 }
 
+std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant,
+                                        const ModelAsks& asks) {
+  return first_on_the_way_up(
+      cluster, tenant, [&](const TenantRecord& r) -> std::optional<QuotaState> {
+        for (const auto& [name, gpus] : r.spec.limit.gpus_by_model) {
+          std::int64_t milli = 0;
+          for (const auto& [model, amount] : asks)
+            if (cluster.shapes().models().name(model) == name) milli += amount;
+          if (milli > gpus * kWholeGpu)
+            return QuotaState{r.spec.id, "gpus of " + name, milli, gpus * kWholeGpu, 0};
+        }
+        return std::nullopt;
+      });
+}
+
 }  // namespace gs

@@ -2,7 +2,10 @@
 // request can count for) and after it (with what it really counts for).
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cluster/cluster.hpp"
 #include "model/why.hpp"
@@ -26,5 +29,9 @@ std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool
 // A limit that the request alone exceeds: it can never run, however long it waits.
 std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant, const Usage& ask,
                                         bool preemptible);
+// The same for GPUs that can be of one model only: interned model and milli, as often as need be.
+using ModelAsks = std::vector<std::pair<std::uint32_t, std::int64_t>>;
+std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant,
+                                        const ModelAsks& asks);
 
 }  // namespace gs
