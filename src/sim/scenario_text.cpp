@@ -54,31 +54,40 @@ Result<Line> split_line(int number, const std::string& text) {
   return line;
 }
 
-// All the ways to fill the ranges of the second word, first range outermost.
-void expand(const std::string& text, int depth, std::vector<std::string>& out) {
-  constexpr int kMostRanges = 4;
-  const std::size_t second = text.find_first_not_of(" \t", text.find_first_of(" \t"));
-  const std::size_t second_end = second == std::string::npos
-                                     ? second
-                                     : std::min(text.size(), text.find_first_of(" \t", second));
-  const std::size_t open = second == std::string::npos ? second : text.find('[', second);
+// The first `[low..high]` of a line, outside of quotes and comments.
+struct Range {
+  std::size_t begin = 0, end = 0;
+  int low = 0, high = -1;
+};
+
+std::optional<Range> find_range(const std::string& text) {
+  constexpr int kMost = 100'000;
+  const std::size_t limit = std::min(text.size(), text.find_first_of("\"#"));
+  const std::size_t open = text.find('[');
   const std::size_t dots = open == std::string::npos ? open : text.find("..", open);
   const std::size_t close = dots == std::string::npos ? dots : text.find(']', dots);
-  int low = 0;
-  int high = 0;
+  if (close == std::string::npos || close >= limit) return std::nullopt;
+  Range range{open, close + 1, 0, -1};
   const auto number = [&](std::size_t from, std::size_t to, int& n) {
     const auto [stop, error] = std::from_chars(text.data() + from, text.data() + to, n);
     return error == std::errc{} && stop == text.data() + to;
   };
-  if (depth > kMostRanges || close == std::string::npos || close >= second_end ||
-      !number(open + 1, dots, low) || !number(dots + 2, close, high) || high < low ||
-      high - low > 100'000) {
+  const bool good = number(open + 1, dots, range.low) && number(dots + 2, close, range.high) &&
+                    range.low >= 0 && range.high >= range.low && range.high - range.low < kMost;
+  return good ? std::optional(range) : std::nullopt;
+}
+
+// All the ways to fill the ranges, first range outermost.
+void expand(const std::string& text, int depth, std::vector<std::string>& out) {
+  constexpr int kMostRanges = 4;
+  const std::optional<Range> range = find_range(text);
+  if (!range || depth > kMostRanges) {
     out.push_back(text);
     return;
   }
   const std::string mark = fmt::format("{{{}}}", depth);
-  for (int n = low; n <= high; ++n) {
-    std::string filled = text.substr(0, open) + std::to_string(n) + text.substr(close + 1);
+  for (int n = range->low; n <= range->high; ++n) {
+    std::string filled = text.substr(0, range->begin) + std::to_string(n) + text.substr(range->end);
     for (auto at = filled.find(mark); at != std::string::npos; at = filled.find(mark))
       filled.replace(at, mark.size(), std::to_string(n));
     expand(filled, depth + 1, out);

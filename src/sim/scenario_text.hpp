@@ -1,9 +1,8 @@
 // Text of a scenario file: lines of words and key=value pairs, and what the values mean.
 //
 // A line is `word word key=value flag "quoted text"`; `#` starts a comment. An indented line
-// belongs to the line before it that is not indented. `name[1..3]` in the second word repeats the
-// line with name1, name2, name3; `{1}` in the rest of it is the number, `{2}` that of a second
-// range.
+// belongs to the line before it that is not indented. `name[1..3]` repeats the line with name1,
+// name2, name3; `{1}` elsewhere in the line is the number, `{2}` that of a second range.
 #pragma once
 
 #include <cstdint>
