@@ -192,6 +192,11 @@ void Engine::Impl::refresh(JobId id) {
   if (record.state == JobState::Starting && running > 0 && record.nominated_tasks == 0 &&
       record.started_tasks >= running)
     set_state(id, JobState::Running);
+  // Ranks that were told to stop can be given out again once they have gone.
+  const auto there = record.tasks.size() + record.ended.size();
+  if (there < static_cast<std::size_t>(cluster.shape_of(id).tasks) && !queue.contains(id) &&
+      !cycle.broken().contains({record.seq, id}) && !waiting_members(cluster, id, nullptr).empty())
+    queue.push(id);
 }
 
 void Engine::Impl::stop_job(JobId id, JobState ends_as, StopReason reason, std::optional<Why> why) {
