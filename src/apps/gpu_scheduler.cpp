@@ -1,0 +1,35 @@
+// gpu-scheduler: one binary, one subcommand per world that drives the engine.
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "sim/completion.hpp"
+#include "sim/conformance.hpp"
+#include "sim/demo.hpp"
+#include "sim/scenario_run.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Schedules GPU jobs: one engine for one machine, a cluster, or a simulation",
+               "gpu-scheduler"};
+  app.set_version_flag("--version", gs::version_line("gpu-scheduler"));
+  app.require_subcommand(1);
+  int exit_code = 0;
+
+  CLI::App* sim = app.add_subcommand("sim", "Run the engine in a simulated world");
+  sim->require_subcommand(1);
+  gs::add_demo(*sim, exit_code);
+  gs::scenario::add_run(*sim, exit_code);
+  gs::add_conformance(*sim, exit_code);
+  gs::add_completion(app, exit_code);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "gpu-scheduler: {}\n", error.what());
+    return 2;
+  }
+  return exit_code;
+}
