@@ -30,6 +30,29 @@ std::optional<QuotaState> gate(const Cluster& cluster, JobId job,
   return broken;
 }
 
+struct Added {
+  Usage usage;
+  std::vector<std::uint32_t> models;
+};
+
+// What the trial has put into the books for this job since `mark`.
+Added added_since(Trial& trial, JobId job, std::size_t mark) {
+  const Cluster& cluster = trial.cluster();
+  Added added;
+  for (std::size_t i = mark; i < trial.changes().size(); ++i) {
+    const Trial::Change& change = trial.changes()[i];
+    if (change.kind != Trial::Kind::Placed && change.kind != Trial::Kind::Spared) continue;
+    const Task& task = cluster.task(change.task);
+    if (task.job != job) continue;
+    added.usage += cluster.usage(task);
+    if (task.place.gpus == 0) continue;
+    const Layout& layout = *cluster.node(task.place.node).layout;
+    added.models.push_back(
+        layout.model[static_cast<std::size_t>(std::countr_zero(task.place.gpus))]);
+  }
+  return added;
+}
+
 // Nodes on which the request counts for less than where it was put: GPUs of another model, or
 // larger ones. False if there is nothing left to try.
 bool exclude_costly_nodes(const CycleContext& context, const Trial& trial, std::size_t mark,
@@ -63,16 +86,20 @@ Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vecto
   const JobRecord& record = context.cluster.job(job);
   const std::size_t mark = trial.mark();
   NodeSet cheaper;
+  std::optional<QuotaState> broken;
   while (context.placer.place(trial, ask)) {
-    auto broken = exceeded(context.cluster, record.tenant, record.preemptible);
+    const Added added = added_since(trial, job, mark);
+    broken =
+        exceeded(context.cluster, record.tenant, record.preemptible, added.usage, added.models);
     if (!broken) return {true, {}};
     if (cheaper.empty())
       cheaper = among != nullptr ? *among : NodeSet(context.cluster.node_count(), true);
     const bool more = exclude_costly_nodes(context, trial, mark, cheaper);
     trial.rollback(mark);
     ask.among = &cheaper;
-    if (!more) return {false, {Constraint::Quota, std::move(broken)}};
+    if (!more) break;
   }
+  if (broken) return {false, {Constraint::Quota, std::move(broken)}};
   return {false, {Constraint::Capacity, {}}};
 }
 

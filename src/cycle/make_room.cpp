@@ -273,7 +273,8 @@ bool RoomMaker::simulate(const std::vector<Chosen>& chosen, std::size_t count) {
       {ask_.members.begin(), ask_.members.begin() + static_cast<std::ptrdiff_t>(count)},
       {},
       nullptr,
-      ask_.nobody_lost};
+      ask_.nobody_lost,
+      false};
   last_ = recorded_;
   last_.insert(last_.end(), chosen.begin(), chosen.end());
   TaskMarks listed;
@@ -297,6 +298,11 @@ bool RoomMaker::simulate(const std::vector<Chosen>& chosen, std::size_t count) {
   ask.among = &among;
   ++simulations_;
   if (simulation_.run(trial_, ask) && ask_.verdict(count, simulation_)) return true;
+  trial_.rollback(0);
+  // Where nobody loses anything, nobody is wronged if the job chooses first.
+  ask.job_first = ask_.nobody_lost;
+  if (ask.job_first && simulation_.run(trial_, ask) && ask_.verdict(count, simulation_))
+    return true;
   trial_.rollback(0);
   failed_.insert(scenario.value());
   return false;

@@ -58,11 +58,14 @@ bool Simulation::serve(Trial& trial, const Ask& ask) {
     if (queued.insert(task.job).second)
       order.add({task.job, job_key(cluster, task.job, aging),
                  next_amounts(cluster, task.job, &evicted_), 0});
+  const auto place_job = [&] {
+    return attempt(context_, trial, ask.job, ask.members, Firmness::Nominate, ask.among).placed;
+  };
+  if (ask.job_first && !place_job()) return false;
   while (!order.empty()) {
     const JobId job = order.pop().job;
     if (job == ask.job) {
-      if (!attempt(context_, trial, job, ask.members, Firmness::Nominate, ask.among).placed)
-        return false;
+      if (!ask.job_first && !place_job()) return false;
     } else if (!come_back(trial, ask, job) && ask.nobody_lost) {
       return false;
     }

@@ -22,6 +22,7 @@ class Simulation {
     std::vector<VictimTask> victims;
     const NodeSet* among = nullptr;
     bool nobody_lost = false;  // stop as soon as somebody is
+    bool job_first = false;    // the job chooses before those that make room for it
   };
   explicit Simulation(CycleContext& context) : context_(context) {}
 

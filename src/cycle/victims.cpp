@@ -108,7 +108,8 @@ void UnitStream::add_next_of(std::size_t source) {
   }
 }
 
-// What the job loses next. A disruption budget bounds how much it loses without leaving.
+// What the job loses next; nothing if its disruption budget is used up and it would not leave as a
+// whole.
 std::vector<TaskId> UnitStream::unit_of(JobId job) const {
   const Cluster& cluster = pool_.context().cluster;
   std::vector<TaskId> unit = next_to_leave(cluster, job, &taken_);
@@ -118,22 +119,19 @@ std::vector<TaskId> UnitStream::unit_of(JobId job) const {
     const auto it = map.find(job);
     return it == map.end() ? 0 : it->second;
   };
-  const int gone = count(shrunk_) + count(pool_.context().evicted);
-  if (gone + static_cast<int>(unit.size()) <= budget) return unit;
-  unit.clear();
-  for (const TaskId id : cluster.job(job).tasks)
-    if (cluster.task(id).state != TaskState::Releasing && !taken_.has(id)) unit.push_back(id);
-  std::sort(unit.begin(), unit.end(), [&](TaskId a, TaskId b) {
-    const Task &x = cluster.task(a), &y = cluster.task(b);
-    return x.group != y.group ? x.group > y.group : x.rank > y.rank;
-  });
+  const int taken = count(shrunk_);
+  const bool whole = taken + static_cast<int>(unit.size()) == cluster.job(job).active_tasks;
+  const int gone = taken + count(pool_.context().evicted) + static_cast<int>(unit.size());
+  if (!whole && gone > budget) unit.clear();
   return unit;
 }
 
 void UnitStream::add(JobId job, std::uint32_t tag) {
   const Cluster& cluster = pool_.context().cluster;
   Amounts held{};
-  for (const TaskId id : unit_of(job)) held = held + amounts(cluster.usage(cluster.task(id)));
+  const std::vector<TaskId> unit = unit_of(job);
+  if (unit.empty()) return;
+  for (const TaskId id : unit) held = held + amounts(cluster.usage(cluster.task(id)));
   tree_.add({job, pool_.key(job, &taken_), held, tag});
 }
 

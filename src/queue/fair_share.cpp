@@ -150,11 +150,24 @@ void FairShares::divide(const Cluster& cluster, const std::vector<TenantId>& ids
   }
 }
 
+namespace {
+
+// What history is measured against: all that was used, but at least half of what could have been.
+// So a little use of an idle cluster weighs little.
+double hours_that_count(const Cluster& cluster, Duration half_life) {
+  double used = 0;
+  for (const TenantId id : cluster.top_tenants()) used += cluster.tenant(id).decayed_gpu_hours;
+  const double gpus = static_cast<double>(cluster.total().gpu_milli) / kWholeGpu;
+  const double could = gpus * half_life.seconds() / 3600.0 / std::log(2.0);
+  return std::max(used, could / 2);
+}
+
+}  // namespace
+
 void FairShares::compute(const Cluster& cluster, const Input& input) {
   shares_.assign(cluster.tenant_count(), {});
   total_ = amounts(cluster.total());
-  const double capacity_hours = static_cast<double>(total_[kShareGpu]) / kWholeGpu *
-                                input.half_life.seconds() / 3600.0 / std::log(2.0);
+  const double history_hours = hours_that_count(cluster, input.half_life);
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const TenantRecord& record = cluster.tenant(TenantId{i});
     if (record.gone) continue;
@@ -163,8 +176,8 @@ void FairShares::compute(const Cluster& cluster, const Input& input) {
     share.limit = limits(record.spec.limit);
     share.weight = record.spec.over_quota_weight;
     share.requested = share.requested + amounts(record.used);  // `used` includes all below
-    if (capacity_hours > 0)
-      share.used_ppm = static_cast<std::int64_t>(1e6 * record.decayed_gpu_hours / capacity_hours);
+    if (history_hours > 0)
+      share.used_ppm = static_cast<std::int64_t>(1e6 * record.decayed_gpu_hours / history_hours);
     if (i >= input.waiting.size()) continue;
     for (TenantId up{i}; up.valid(); up = cluster.tenant(up).parent)
       shares_[up.index()].requested = shares_[up.index()].requested + input.waiting[i];
@@ -175,8 +188,7 @@ void FairShares::compute(const Cluster& cluster, const Input& input) {
 void decay_usage(Cluster& cluster, Duration half_life, Instant now) {
   for (std::size_t i = 0; i < cluster.tenant_count(); ++i) {
     TenantRecord& record = cluster.tenant(TenantId{i});
-    const bool first = record.decayed_at == Instant{};
-    const double elapsed_h = first ? 0.0 : (now - record.decayed_at).seconds() / 3600.0;
+    const double elapsed_h = (now - record.decayed_at).seconds() / 3600.0;
     record.decayed_at = now;
     if (elapsed_h <= 0 || half_life.ms <= 0) continue;
     // Constant use g over the interval: h' = h*q + g * (1 - q) * half_life / ln 2.

@@ -7,7 +7,7 @@
 // the goal posts of the next.
 //
 // A tenant that has used much lately gets less of what is left: its weight w (as a part of all
-// weights) counts as w + (w - u), u being the part of the cluster it used, decayed by half-life.
+// weights) counts as w + (w - u), u being its part of what was used, decayed by half-life.
 // Without history, or with equal history, nothing changes.
 //
 // Invariant: fair <= min(limit, requested) in every resource, and the fair shares of siblings sum
@@ -25,7 +25,7 @@ namespace gs {
 struct TenantShare {
   Amounts guaranteed{}, limit{}, requested{}, fair{};
   std::int64_t weight = 1;
-  std::int64_t used_ppm = 0;  // decayed GPU usage, parts per million of the cluster
+  std::int64_t used_ppm = 0;  // decayed GPU usage, parts per million of all
 
   // What it may hold without being over its share.
   std::int64_t allocatable(int resource) const;

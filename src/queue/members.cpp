@@ -118,8 +118,8 @@ void add_all(const Roster& roster, const Roster::Item& item, const TasksByGroup&
 void add_surplus(const Roster& roster, const Roster::Item& item, const TasksByGroup& tasks,
                  std::vector<TaskId>& out) {
   if (!item.is_set) {
-    if (roster.active(item) > roster.need(item))
-      out.push_back(tasks[static_cast<std::size_t>(item.index)].front());
+    const auto& list = tasks[static_cast<std::size_t>(item.index)];
+    if (roster.active(item) > roster.need(item) && !list.empty()) out.push_back(list.front());
     return;
   }
   const int satisfied = roster.active(item);
@@ -138,8 +138,14 @@ void add_surplus(const Roster& roster, const Roster::Item& item, const TasksByGr
   }
 }
 
+// Members that have succeeded stand for themselves: nobody waits for them any more.
+std::vector<int> counts_with_ended(const JobRecord& record, std::vector<int> active) {
+  for (const auto& [group, rank] : record.ended) ++active[group];
+  return active;
+}
+
 std::vector<int> active_counts(const JobRecord& record) {
-  return {record.active.begin(), record.active.end()};
+  return counts_with_ended(record, {record.active.begin(), record.active.end()});
 }
 
 RanksByGroup waiting_ranks(const Cluster& cluster, JobId job, const TaskMarks* evicted) {
@@ -231,7 +237,7 @@ std::vector<TaskId> next_to_leave(const Cluster& cluster, JobId job, const TaskM
               [&](TaskId a, TaskId b) { return cluster.task(a).rank > cluster.task(b).rank; });
     active.push_back(static_cast<int>(list.size()));
   }
-  const Roster roster(shape, std::move(active));
+  const Roster roster(shape, counts_with_ended(cluster.job(job), std::move(active)));
   std::vector<TaskId> unit;
   if (shape.elastic() || shape.sets.size() > 1) add_surplus(roster, kJob, tasks, unit);
   if (unit.empty()) add_all(roster, kJob, tasks, unit);

@@ -35,13 +35,14 @@ std::optional<QuotaState> guarantee_broken(const Tenant& tenant, const Usage& us
                {"guaranteed memory_bytes", g.memory_bytes, used.memory_bytes, more.memory_bytes}});
 }
 
-// The books already contain what is asked about: everything that is there counts as asked for.
-std::optional<QuotaState> model_exceeded(const Cluster& cluster, const TenantRecord& record) {
+std::optional<QuotaState> model_exceeded(const Cluster& cluster, const TenantRecord& record,
+                                         const std::vector<std::uint32_t>& models) {
   for (const auto& [name, gpus] : record.spec.limit.gpus_by_model) {
     const std::int64_t limit = gpus * kWholeGpu;
-    for (std::size_t model = 0; model < record.milli_by_model.size(); ++model) {
-      if (record.milli_by_model[model] <= limit) continue;
-      if (cluster.shapes().models().name(static_cast<std::uint32_t>(model)) != name) continue;
+    for (const std::uint32_t model : models) {
+      const bool used = model < record.milli_by_model.size();
+      if (!used || record.milli_by_model[model] <= limit) continue;
+      if (cluster.shapes().models().name(model) != name) continue;
       return QuotaState{record.spec.id, "gpus of " + name, record.milli_by_model[model], limit, 0};
     }
   }
@@ -83,11 +84,16 @@ std::optional<QuotaState> over_guaranteed(const Cluster& cluster, TenantId tenan
   });
 }
 
-std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool preemptible) {
+std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool preemptible,
+                                   const Usage& added, const std::vector<std::uint32_t>& models) {
   return first_on_the_way_up(cluster, tenant, [&](const TenantRecord& r) {
-    auto broken = limit_broken(r.spec, {}, r.used);
-    if (!broken && !preemptible) broken = guarantee_broken(r.spec, {}, r.used_unpreemptible);
-    if (!broken) broken = model_exceeded(cluster, r);
+    Usage before = r.used;
+    Usage fixed_before = r.used_unpreemptible;
+    before -= added;
+    if (!preemptible) fixed_before -= added;
+    auto broken = limit_broken(r.spec, before, added);
+    if (!broken && !preemptible) broken = guarantee_broken(r.spec, fixed_before, added);
+    if (!broken) broken = model_exceeded(cluster, r, models);
     return broken;
   });
 }

@@ -24,8 +24,10 @@ std::optional<QuotaState> over_limit(const Cluster& cluster, TenantId tenant, co
 // away again must not live on borrowed capacity.
 std::optional<QuotaState> over_guaranteed(const Cluster& cluster, TenantId tenant,
                                           const Usage& more);
-// After placing: a limit that is exceeded now, those per GPU model included.
-std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool preemptible);
+// After placing: a limit that `added`, which the books contain already, exceeds; those per GPU
+// model included. `models`: those of the GPUs that were added.
+std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool preemptible,
+                                   const Usage& added, const std::vector<std::uint32_t>& models);
 // A limit that the request alone exceeds: it can never run, however long it waits.
 std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant, const Usage& ask,
                                         bool preemptible);

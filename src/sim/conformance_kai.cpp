@@ -106,7 +106,8 @@ class KaiRun {
   void build() {
     cluster_.set_topology(c_.levels);
     for (const Node& node : c_.nodes) cluster_.put_node(node);
-    for (const Tenant& tenant : c_.tenants) cluster_.put_tenant(tenant);
+    for (const Tenant& tenant : c_.tenants)
+      cluster_.tenant(cluster_.put_tenant(tenant)).decayed_at = kNow;
     for (const KaiJob& job : c_.jobs)
       jobs_.push_back(cluster_.add_job(job.job, cluster_.find_tenant(job.job.tenant)));
     // Those that share a GPU first: they say which one.
