@@ -12,6 +12,12 @@
 namespace gs::scenario {
 namespace {
 
+std::optional<std::string> unknown_level(Play& play, const std::string& level) {
+  const DomainTree& domains = play.world().engine().cluster().domains();
+  if (level == "island" || level == "numa" || domains.level_index(level)) return std::nullopt;
+  return "there is no level " + level;
+}
+
 // The domain of a level that a task lies in; its islands or NUMA nodes inside the machine.
 std::set<std::string> domains_of(Play& play, const TaskPlace& place, const std::string& level) {
   const Cluster& cluster = play.world().engine().cluster();
@@ -25,8 +31,7 @@ std::set<std::string> domains_of(Play& play, const TaskPlace& place, const std::
     return all;
   }
   const auto index = cluster.domains().level_index(level);
-  if (!index) return {"there is no level " + level};
-  if (*index == cluster.domains().depth()) return {place.node};
+  if (!index || *index == cluster.domains().depth()) return {place.node};
   return {cluster.domains().path(cluster.domains().ancestor(node.domain, *index))};
 }
 
@@ -109,6 +114,7 @@ Check in_clause(const TaskSubject& subject, Words& words) {
   const bool neighbours = words.take_if("adjacent");
   const std::string level = words.take("a level");
   return [=](Play& play) -> std::optional<std::string> {
+    if (auto problem = unknown_level(play, level)) return problem;
     std::set<std::string> domains;
     const std::vector<TaskPlace> places = places_of(play, subject);
     for (const TaskPlace& place : places) domains.merge(domains_of(play, place, level));
@@ -127,6 +133,7 @@ Check packs_clause(const TaskSubject& subject, Words& words) {
   const std::string level = words.take("a level");
   if (size < 1) words.fail("a pack has at least one task");
   return [=](Play& play) -> std::optional<std::string> {
+    if (auto problem = unknown_level(play, level)) return problem;
     std::map<std::pair<int, int>, std::set<std::string>> packs;
     for (const TaskPlace& place : places_of(play, subject))
       packs[{place.task.group, place.task.rank / size}].merge(domains_of(play, place, level));
