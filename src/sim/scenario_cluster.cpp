@@ -42,6 +42,7 @@ constexpr Field<Config> kConfig[] = {
     {"thermal-hysteresis", [](Config& c, const Value& v) { c.thermal_hysteresis_c = v.integer(); }},
     {"max-nodes-per-leaf", [](Config& c, const Value& v) { c.max_nodes_per_leaf = v.integer(); }},
     {"max-gpus-per-leaf", [](Config& c, const Value& v) { c.max_gpus_per_leaf = v.integer(); }},
+    {"refuse-never", [](Config& c, const Value& v) { c.refuse_never = v.flag(); }},
     {"max-queue", [](Config& c, const Value& v) { c.max_queue = v.number(); }},
 };
 
