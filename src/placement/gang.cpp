@@ -22,7 +22,8 @@ TopologyWish Placer::Impl::said_wish(JobId job, const ShapedGroup& group) const 
 TopologyWish Placer::Impl::wish_of(JobId job, const ShapedGroup& group) const {
   if (!is_empty(group.topology) || !group.slices.empty()) return group.topology;
   const auto& levels = cluster.domains().levels();
-  if (cluster.shapes().at(group.shape).request.latency_sensitive && !levels.empty())
+  const bool gang = group.count > 1;  // a single task is kept away from others by its score
+  if (gang && cluster.shapes().at(group.shape).request.latency_sensitive && !levels.empty())
     return {levels.back(), "node"};
   if (!config.implicit_topology) return {};
   const TopologyWish said = said_wish(job, group);
