@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace gs {
 
@@ -10,6 +11,7 @@ const std::vector<Phase>& phases() {
       {"recover", run_recover, "re-place what stands on broken ground"},
       {"nominated", run_nominated, "start what was promised room that is free now"},
       {"allocate", run_allocate, "start, in order, whatever fits"},
+      {"refine", run_refine, "place gangs that start together together"},
       {"backfill", run_backfill,
        "reserve for those that wait, run others where they don't delay them"},
       {"consolidate", run_consolidate, "move what is movable so that a waiting job fits"},
@@ -25,6 +27,7 @@ Cycle::Cycle(Cluster& cluster, const Config& config, Placer& placer, Queue& queu
 bool Cycle::enabled(const Phase& phase) const {
   const std::string name = phase.name;
   if (name == "consolidate" && !config_.consolidation) return false;
+  if (name == "refine" && config_.gang_layout != GangLayout::LeastHarm) return false;
   if (name == "reclaim" && !config_.reclaim) return false;
   if (name == "preempt" && !config_.preemption) return false;
   return true;
@@ -52,6 +55,72 @@ PhaseCount count_of(const char* phase, const std::vector<Decision>& decisions, s
   return count;
 }
 
+using MemberKey = std::tuple<JobId, int, int>;
+
+MemberKey key_of(const Decision& d) { return {d.job, d.group, d.rank}; }
+
+void erase_marked(std::vector<Decision>& decisions, const std::vector<bool>& gone) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < decisions.size(); ++i)
+    if (!gone[i]) decisions[kept++] = decisions[i];
+  decisions.resize(kept);
+}
+
+// What one phase started and a later one evicted has not started: nobody was told yet. Its place
+// is free at once.
+bool take_back_starts(CycleContext& context) {
+  std::map<MemberKey, std::size_t> started;
+  std::vector<bool> gone(context.decisions.size(), false);
+  std::vector<JobId> jobs;
+  for (std::size_t i = 0; i < context.decisions.size(); ++i) {
+    const Decision& d = context.decisions[i];
+    if (d.kind == Decision::Kind::Start) started[key_of(d)] = i;
+    if (d.kind != Decision::Kind::Evict) continue;
+    const auto it = started.find(key_of(d));
+    if (it == started.end() || context.decisions[it->second].task != d.task) continue;
+    gone[i] = gone[it->second] = true;
+    started.erase(it);
+    context.cluster.remove_task(d.task);
+    jobs.push_back(d.job);
+  }
+  for (const JobId job : jobs) context.settle(job);
+  erase_marked(context.decisions, gone);
+  return !jobs.empty();
+}
+
+// A promise that was taken back, or kept at once, was not made; who left for it, left for whoever
+// has the room in the end.
+void forget_promises(std::vector<Decision>& decisions) {
+  std::map<MemberKey, std::size_t> promised;
+  std::map<MemberKey, std::size_t> evicted;
+  std::map<JobId, JobId> taken_over;  // whose promise went to whom
+  std::vector<bool> gone(decisions.size(), false);
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const Decision& d = decisions[i];
+    if (d.kind == Decision::Kind::Evict) evicted[key_of(d)] = i;
+    if (d.kind == Decision::Kind::Nominate) promised[key_of(d)] = i;
+    const auto it = promised.find(key_of(d));
+    if (it == promised.end() || it->second == i) continue;
+    gone[it->second] = true;
+    promised.erase(it);
+    if (d.kind != Decision::Kind::Drop) continue;
+    gone[i] = true;
+    taken_over[d.job] = d.for_job;
+    if (const auto e = evicted.find(key_of(d)); e != evicted.end())
+      decisions[e->second].moved = false;
+  }
+  erase_marked(decisions, gone);
+  std::set<JobId> placed;
+  for (const Decision& d : decisions)
+    if (d.kind == Decision::Kind::Start || d.kind == Decision::Kind::Nominate) placed.insert(d.job);
+  for (Decision& d : decisions) {
+    if (d.kind != Decision::Kind::Evict) continue;
+    for (std::size_t n = 0; n < taken_over.size() && placed.count(d.for_job) == 0; ++n)
+      if (const auto it = taken_over.find(d.for_job); it != taken_over.end())
+        d.for_job = it->second;
+  }
+}
+
 }  // namespace
 
 std::vector<Decision> Cycle::run(Instant now) {
@@ -68,6 +137,11 @@ std::vector<Decision> Cycle::run(Instant now) {
     counts_.push_back(count_of(phase->name, context.decisions, before));
     if (verify_) cluster_.verify();
   }
+  if (take_back_starts(context)) {
+    context.phase = "nominated";
+    run_nominated(context);
+  }
+  forget_promises(context.decisions);
   reasons_ = std::move(context.reasons);
   return std::move(context.decisions);
 }

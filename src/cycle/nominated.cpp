@@ -12,6 +12,7 @@ bool has_room(const Ledger& ledger) { return ledger.used + ledger.nominated <= l
 // counted: who is promised less is not kept waiting by this, since nobody is promised the same
 // twice.
 bool free_now(const Cluster& cluster, const Task& task) {
+  if (cluster.is_leaving(task.job, task.group, task.rank)) return false;
   const NodeState& node = cluster.node(task.place.node);
   const Shape& shape = cluster.shape_of(task);
   const auto& need = shape.request.resources;
@@ -26,6 +27,7 @@ bool free_now(const Cluster& cluster, const Task& task) {
   for_each_gpu(task.place.gpus, [&](int gpu) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
     free &= has_room(books.milli) && has_room(books.memory_mib) && books.pin_releasing == 0;
+    if (!shape.request.gpu.pinned_ids.empty()) free &= books.milli.used == 0;
   });
   for (const MigPick& pick : task.place.mig)
     for (const auto& gpu : node.mig)
@@ -39,7 +41,7 @@ bool usable(const Cluster& cluster, const Task& task) {
   if (node.gone || !node.schedulable()) return false;
   GpuMask devices = task.place.gpus;
   for (const MigPick& pick : task.place.mig) devices |= gpu_bit(pick.gpu);
-  return (devices & ~node.healthy) == 0;
+  return (devices & (~node.healthy | node.hot)) == 0;
 }
 
 std::vector<TaskId> nominated_tasks(const Cluster& cluster, JobId job) {

@@ -32,6 +32,15 @@ std::vector<TaskId> placed_tasks(const Cluster& cluster, JobId job) {
   return tasks;
 }
 
+// Members that are told to stop are missing too: they are promised a new place now, and have it
+// when they have gone from the old one.
+TaskMarks leaving_tasks(const Cluster& cluster, JobId job) {
+  TaskMarks leaving;
+  for (const TaskId id : cluster.job(job).tasks)
+    if (cluster.task(id).state == TaskState::Releasing) leaving.set(id);
+  return leaving;
+}
+
 // Stops or drops everything that the job holds.
 void clear(Trial& trial, JobId job, TaskMarks& evicted) {
   for (const TaskId id : placed_tasks(trial.cluster(), job)) {
@@ -46,7 +55,7 @@ void clear(Trial& trial, JobId job, TaskMarks& evicted) {
 
 bool place_anew(CycleContext& context, JobId job) {
   Trial trial(context.cluster);
-  TaskMarks evicted;
+  TaskMarks evicted = leaving_tasks(context.cluster, job);
   clear(trial, job, evicted);
   const std::vector<Member> members = next_members(context.cluster, job, &evicted);
   if (!attempt(context, trial, job, members, Firmness::Nominate, nullptr).placed) return false;
@@ -63,11 +72,12 @@ void mend(CycleContext& context, JobId job) {
   const bool was_below = below_min(cluster, job);
   bool done = false;
   if (cluster.job(job).active_tasks > 0) {
-    const std::vector<Member> all = waiting_members(cluster, job, nullptr);
+    const TaskMarks leaving = leaving_tasks(cluster, job);
+    const std::vector<Member> all = waiting_members(cluster, job, &leaving);
     if (all.empty()) return;
     place_if_possible(context, job, all, done);
     if (!done && was_below)
-      place_if_possible(context, job, next_members(cluster, job, nullptr), done);
+      place_if_possible(context, job, next_members(cluster, job, &leaving), done);
     if (!done && !was_below) {  // runs on with fewer, and grows when there is room
       context.settle(job);
       return;

@@ -64,7 +64,8 @@ std::vector<Reservations::Event> Reservations::events() const {
   for (std::size_t i = 0; i < cluster.job_count(); ++i) {
     const JobRecord& job = cluster.job(JobId{i});
     if (job.tasks.empty() || job.expected_end().is_never()) continue;
-    const Instant end = std::max(job.expected_end(), context_.now + kOverdue);
+    const Instant expected = job.expected_end();
+    const Instant end = expected > context_.now ? expected : context_.now + kOverdue;
     for (const TaskId id : job.tasks) {
       const Task& task = cluster.task(id);
       if (task.state == TaskState::Running)

@@ -37,7 +37,7 @@ int shared_slots(const NodeState& node, const Shape& shape, View view, int at_mo
   int devices = 0;
   for_each_gpu(node.usable() & eligible_gpus(*node.layout, shape), [&](int i) {
     const auto& books = node.gpus[static_cast<std::size_t>(i)];
-    if (books.pin_tasks > 0) return;
+    if (books.pinned(view)) return;
     const GpuPart part = gpu_part(gpu, books.memory_mib.capacity);
     if (part.milli > kWholeGpu) return;
     const int fit = std::min(times(books.milli.free(view), part.milli, at_most),
@@ -78,6 +78,18 @@ int pinned_slots(const NodeState& node, const GpuRequest& gpu, View view) {
 }
 
 }  // namespace
+
+bool amounts_fit(const NodeState& node, const Shape& shape, View view) {
+  const auto fits = [view](const Ledger& ledger, std::int64_t need) {
+    return need <= 0 || ledger.free(view) >= need;
+  };
+  const Resources& need = shape.request.resources;
+  return fits(node.cpu_milli, need.cpu_milli) && fits(node.memory_bytes, need.memory_bytes) &&
+         std::all_of(shape.named.begin(), shape.named.end(), [&](const auto& named) {
+           return named.second <= 0 ||
+                  (named.first < node.named.size() && fits(node.named[named.first], named.second));
+         });
+}
 
 int slots(const Cluster&, const NodeState& node, const Shape& shape, View view, int at_most) {
   const TaskRequest& r = shape.request;

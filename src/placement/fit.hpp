@@ -14,4 +14,7 @@ inline constexpr int kManySlots = 1 << 20;
 int slots(const Cluster& cluster, const NodeState& node, const Shape& shape, View view,
           int at_most = kManySlots);
 
+// Whether CPU, memory and named resources do for one task; devices are not looked at.
+bool amounts_fit(const NodeState& node, const Shape& shape, View view);
+
 }  // namespace gs

@@ -2,6 +2,7 @@
 // evicted in this very trial and comes back to where it runs.
 #include <algorithm>
 
+#include "placement/fit.hpp"
 #include "placement/placer.hpp"
 
 namespace gs {
@@ -14,7 +15,10 @@ bool Placer::Impl::settle(Trial& trial, const PlaceAsk& ask, int group, int rank
   const bool now = view == View::Now && may_use(ask.firmness, view) &&
                    !cluster.is_leaving(ask.job, group, rank);
   // Who waits takes what is being freed, also where the node has room: that stays for others.
-  const auto place = devices.choose(cluster, node, shape, now ? view : View::Future, ask.job);
+  const View of = now ? view : View::Future;
+  // The node may have been chosen in the other view.
+  if (!amounts_fit(cluster.node(node), shape, of)) return false;
+  const auto place = devices.choose(cluster, node, shape, of, ask.job);
   if (!place) return false;
   trial.place(ask.job, group, rank, *place, now ? TaskState::Running : TaskState::Nominated,
               ask.now);
@@ -46,16 +50,32 @@ TaskId Placer::Impl::evicted_twin(const Trial& trial, JobId job, int group, int 
 
 namespace {
 
-// Its own devices, as they will be once everything that was told to stop has gone.
+bool own_pins_free(const NodeState& node, const Task& task) {
+  bool free = true;
+  for_each_gpu(task.place.gpus, [&](int gpu) {
+    const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
+    const bool ours = books.pin_owner == task.job;
+    free &= ours || (node.free_gpus(View::Future) & gpu_bit(gpu)) != 0;
+  });
+  return free;
+}
+
+// Its own devices and amounts, as they will be once everything that was told to stop has gone.
 bool own_devices_free(const Cluster& cluster, const Task& task) {
   const NodeState& node = cluster.node(task.place.node);
   const Shape& shape = cluster.shape_of(task);
+  if (!amounts_fit(node, shape, View::Future)) return false;
+  for (const MigPick& pick : task.place.mig)
+    for (const MigSlotState& instance : node.mig_gpu(pick.gpu)->instances)
+      if (instance.id == pick.id && instance.nominated) return false;
+  if (!shape.request.gpu.pinned_ids.empty()) return own_pins_free(node, task);
   if (shape.exclusive()) return (task.place.gpus & ~node.free_gpus(View::Future)) == 0;
   bool free = true;
   for_each_gpu(task.place.gpus, [&](int gpu) {
     const GpuPart part =
         gpu_part(shape.request.gpu, node.layout->memory_mib[static_cast<std::size_t>(gpu)]);
-    free &= node.free_milli(gpu, View::Future) >= part.milli &&
+    free &= !node.gpus[static_cast<std::size_t>(gpu)].pinned(View::Future) &&
+            node.free_milli(gpu, View::Future) >= part.milli &&
             node.free_memory_mib(gpu, View::Future) >= part.memory_mib;
   });
   return free;
@@ -109,6 +129,7 @@ bool Placer::Impl::spare_by_swap(Trial& trial, const PlaceAsk& ask, TaskId evict
   if (own_devices_free(cluster, cluster.task(evicted))) {
     trial.spare(evicted);
     const bool all = std::all_of(moved.begin(), moved.end(), [&](const Task& task) {
+      if (!amounts_fit(cluster.node(node), cluster.shape_of(task), View::Future)) return false;
       const auto place =
           devices.choose(cluster, node, cluster.shape_of(task), View::Future, task.job);
       if (place)
