@@ -37,6 +37,7 @@ Result<Effects> World::send(const Command& command) {
   LogEntry entry{now_, command, std::nullopt, {}};
   if (answer) {
     entry.effects = *answer;
+    if (const auto* found = std::get_if<AdoptTask>(&command)) adopt(*found);
     carry_out(*answer);
   } else {
     entry.error = answer.error();
@@ -62,6 +63,15 @@ void World::vanish(std::map<TaskKey, LiveTask>::iterator task) {
   if (live.state == LiveTask::State::Running && jobs_[task->first.first].checkpointable)
     done_[task->first] = done_[task->first] + (now_ - live.since);
   tasks_.erase(task);
+}
+
+// It has been running all the time; only the engine did not know.
+void World::adopt(const AdoptTask& found) {
+  const std::uint64_t epoch = next_epoch_++;
+  tasks_[key_of(found.task)] = LiveTask{
+      {found.task, found.node, found.gpus, {}}, LiveTask::State::Running, found.since, epoch};
+  if (const auto& duration = jobs_[found.task.job].duration)
+    push(found.since + *duration, TaskEnded{found.task, Outcome::Succeeded}, epoch);
 }
 
 void World::carry_out(const Effects& effects) {

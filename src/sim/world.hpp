@@ -95,6 +95,7 @@ class World {
 
   void note(LogEntry entry);
   void make_true(const Command& command);
+  void adopt(const AdoptTask& found);
   void carry_out(const Effects& effects);
   void start(const TaskPlace& place);
   void stop(const TaskRef& task);
