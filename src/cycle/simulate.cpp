@@ -1,5 +1,8 @@
 #include "cycle/simulate.hpp"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "cycle/attempt.hpp"
 #include "queue/order_tree.hpp"
 
@@ -23,6 +26,7 @@ bool Simulation::run(Trial& trial, const Ask& ask) {
   victims_ = ask.victims;
   evict(trial, ask);
   if (!serve(trial, ask)) return false;
+  spare_needless_moves(trial, ask);
   take_stock(ask);
   return true;
 }
@@ -86,6 +90,70 @@ bool Simulation::come_back(Trial& trial, const Ask& ask, JobId job) {
   }
   for (const Member& m : members) back_.insert(member_key(job, m.group, m.rank));
   return true;
+}
+
+namespace {
+
+bool in_balance(const Ledger& ledger) { return ledger.free(View::Future) >= 0; }
+
+// Whether everybody who is to be on this task's node and devices has room there.
+bool is_sound(const Cluster& cluster, const Task& task) {
+  const NodeState& node = cluster.node(task.place.node);
+  bool sound = in_balance(node.cpu_milli) && in_balance(node.memory_bytes);
+  for (const Ledger& named : node.named) sound &= in_balance(named);
+  for_each_gpu(task.place.gpus, [&](int gpu) {
+    const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
+    sound &= in_balance(books.milli) && in_balance(books.memory_mib);
+  });
+  for (const MigPick& pick : task.place.mig)
+    for (const auto& gpu : node.mig)
+      for (const auto& instance : gpu.instances)
+        if (gpu.gpu == pick.gpu && instance.id == pick.id) sound &= !instance.nominated;
+  return sound;
+}
+
+// Whether where one member lies says something about where the others may lie.
+bool lies_together(const JobShape& shape) {
+  const auto wishes = [](const TopologyWish& wish) {
+    return !wish.required_level.empty() || !wish.preferred_level.empty();
+  };
+  return std::any_of(
+             shape.groups.begin(), shape.groups.end(),
+             [&](const ShapedGroup& g) { return wishes(g.topology) || !g.slices.empty(); }) ||
+         std::any_of(shape.sets.begin(), shape.sets.end(),
+                     [&](const GroupSet& s) { return wishes(s.topology); });
+}
+
+}  // namespace
+
+void Simulation::spare_needless_moves(Trial& trial, const Ask& ask) {
+  const Cluster& cluster = context_.cluster;
+  std::unordered_map<std::uint64_t, TaskId> placed;
+  for (const Trial::Change& change : trial.changes()) {
+    if (change.kind != Trial::Kind::Placed) continue;
+    const Task& task = cluster.task(change.task);
+    if (task.job.valid() && task.state == TaskState::Nominated)
+      placed[member_key(task.job, task.group, task.rank)] = change.task;
+  }
+  const auto stays = [&](const VictimTask& task) {
+    const auto it = placed.find(member_key(task.job, task.group, task.rank));
+    if (task.nominated || it == placed.end()) return true;
+    trial.drop(it->second);
+    trial.spare(task.id);
+    return is_sound(cluster, cluster.task(task.id));
+  };
+  std::unordered_set<JobId> seen;
+  for (const VictimTask& first : ask.victims) {
+    const std::size_t mark = trial.mark();
+    bool all = true;
+    if (!lies_together(cluster.shape_of(first.job))) {
+      all = stays(first);
+    } else if (seen.insert(first.job).second) {
+      for (const VictimTask& task : ask.victims)
+        all = all && (task.job != first.job || stays(task));
+    }
+    if (!all) trial.rollback(mark);
+  }
 }
 
 void Simulation::take_stock(const Ask& ask) {

@@ -2,7 +2,7 @@
 //
 // They all leave; then they and the waiting job are placed anew, in the order in which they would
 // be served. Who finds its own place again runs on; who finds another one is moved; who finds none
-// is lost.
+// is lost. In the end, whoever was moved although nobody took its old place stays there.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,7 @@ class Simulation {
   void evict(Trial& trial, const Ask& ask);
   bool serve(Trial& trial, const Ask& ask);
   bool come_back(Trial& trial, const Ask& ask, JobId job);
+  void spare_needless_moves(Trial& trial, const Ask& ask);
   void take_stock(const Ask& ask);
 
   CycleContext& context_;
