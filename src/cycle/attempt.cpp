@@ -114,6 +114,7 @@ void wait_as_one(Trial& trial, JobId job, std::size_t mark) {
     if (task.state == TaskState::Running) ++running[task.group];
     if (task.state == TaskState::Nominated) ++nominated[task.group];
   }
+  for (const auto& [group, rank] : record.ended) ++running[group];
   bool waits = false;
   for (std::size_t g = 0; g < shape.groups.size(); ++g)
     waits |= nominated[g] > 0 && running[g] < shape.groups[g].min;

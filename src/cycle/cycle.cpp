@@ -106,8 +106,11 @@ void forget_promises(std::vector<Decision>& decisions) {
     if (d.kind != Decision::Kind::Drop) continue;
     gone[i] = true;
     taken_over[d.job] = d.for_job;
-    if (const auto e = evicted.find(key_of(d)); e != evicted.end())
-      decisions[e->second].moved = false;
+    if (const auto e = evicted.find(key_of(d)); e != evicted.end()) {
+      decisions[e->second].moved = false;  // it would have moved, but for this one
+      decisions[e->second].for_job = d.for_job;
+      decisions[e->second].phase = d.phase;
+    }
   }
   erase_marked(decisions, gone);
   std::set<JobId> placed;

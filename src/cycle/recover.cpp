@@ -17,6 +17,7 @@ void place_if_possible(CycleContext& context, JobId job, const std::vector<Membe
                        bool& done) {
   Trial trial(context.cluster);
   if (!attempt(context, trial, job, members, Firmness::StartOrNominate, nullptr).placed) return;
+  wait_as_one(trial, job, 0);
   context.keep(trial, job);
   done = true;
 }
@@ -71,8 +72,9 @@ void mend(CycleContext& context, JobId job) {
   const Cluster& cluster = context.cluster;
   const bool was_below = below_min(cluster, job);
   bool done = false;
-  if (cluster.job(job).active_tasks > 0) {
-    const TaskMarks leaving = leaving_tasks(cluster, job);
+  const TaskMarks leaving = leaving_tasks(cluster, job);
+  const bool can_be_whole = is_ready(cluster, job, &leaving);
+  if (cluster.job(job).active_tasks > 0 && (can_be_whole || !was_below)) {
     const std::vector<Member> all = waiting_members(cluster, job, &leaving);
     if (all.empty()) return;
     place_if_possible(context, job, all, done);

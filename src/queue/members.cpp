@@ -198,9 +198,9 @@ std::vector<Member> first_members(const JobShape& shape) {
   return members;
 }
 
-bool is_ready(const Cluster& cluster, JobId job) {
+bool is_ready(const Cluster& cluster, JobId job, const TaskMarks* evicted) {
   const JobShape& shape = cluster.shape_of(job);
-  const RanksByGroup ranks = waiting_ranks(cluster, job, nullptr);
+  const RanksByGroup ranks = waiting_ranks(cluster, job, evicted);
   std::vector<int> alive = active_counts(cluster.job(job));
   for (std::size_t g = 0; g < alive.size(); ++g) alive[g] += static_cast<int>(ranks[g].size());
   return Roster(shape, std::move(alive)).satisfied(kJob);

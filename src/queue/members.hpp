@@ -50,7 +50,7 @@ std::vector<Member> next_members(const Cluster& cluster, JobId job, const TaskMa
 std::vector<Member> first_members(const JobShape& shape);
 
 // Whether enough members are there (running or waiting) for every minimum.
-bool is_ready(const Cluster& cluster, JobId job);
+bool is_ready(const Cluster& cluster, JobId job, const TaskMarks* evicted = nullptr);
 
 // Nothing runs below its minimum; and: something runs above it.
 enum class Fill : std::uint8_t { BelowMin, AtMin, AboveMin };
