@@ -360,6 +360,13 @@ void Cluster::remove_tenant(TenantId id) {
 
 // ---------------------------------------------------------------- jobs
 
+void Cluster::count_gang(JobShapeId shape, int sign) {
+  std::int64_t gpus = 1;
+  for (const ShapedGroup& group : shapes_.at(shape).groups)
+    gpus = std::max(gpus, std::int64_t{group.count} * std::max(1, shapes_.at(group.shape).gpus()));
+  if ((gangs_[gpus] += sign) == 0) gangs_.erase(gpus);
+}
+
 JobId Cluster::add_job(const Job& job, TenantId tenant) {
   CHECK(!find_job(job.id).valid());
   JobId id;
@@ -376,6 +383,7 @@ JobId Cluster::add_job(const Job& job, TenantId tenant) {
   record.name = job.name;
   record.tenant = tenant;
   record.shape = shapes_.intern(job);
+  count_gang(record.shape, +1);
   record.seq = next_seq_++;
   record.priority = job.priority;
   record.arrived = job.arrived;
@@ -434,6 +442,7 @@ void Cluster::forget_job(JobId id) {
   JobRecord& record = job(id);
   CHECK(record.tasks.empty());
   job_by_id_.erase(record.id);
+  count_gang(record.shape, -1);
   record = JobRecord{};
   record.state = JobState::Cancelled;
   free_jobs_.push_back(id);
@@ -442,7 +451,9 @@ void Cluster::forget_job(JobId id) {
 void Cluster::set_job_shape(JobId id, const Job& changed) {
   JobRecord& record = job(id);
   CHECK(record.tasks.empty());
+  count_gang(record.shape, -1);
   record.shape = shapes_.intern(changed);
+  count_gang(record.shape, +1);
   record.active.assign(shapes_.at(record.shape).groups.size(), 0);
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -54,6 +55,9 @@ class Cluster {
   }  // ids run below this, gone ones included
   const NodeState& node(NodeId id) const { return nodes_[id.index()]; }
   NodeId find_node(const std::string& name) const;
+
+  // GPUs of the largest group of a job that is known now (a task without GPUs counts as one).
+  std::int64_t largest_gang() const { return gangs_.empty() ? 1 : gangs_.rbegin()->first; }
 
   std::size_t job_count() const { return jobs_.size(); }
   const JobRecord& job(JobId id) const { return jobs_[id.index()]; }
@@ -129,6 +133,7 @@ class Cluster {
   void touch(NodeId id);
   void charge_tenants(const Task& task, int sign);
   void count_job(const Task& task, int sign);
+  void count_gang(JobShapeId shape, int sign);
   const Layout* intern(const Layout& layout);
   void apply_spec(NodeState& node, const Node& spec);
   void restore_task(TaskId id, Task task);
@@ -143,6 +148,7 @@ class Cluster {
   std::vector<JobId> free_jobs_;
   std::unordered_map<std::string, JobId> job_by_id_;
   std::uint64_t next_seq_ = 1;
+  std::map<std::int64_t, int> gangs_;  // jobs by the GPUs of their largest group
   std::vector<TenantRecord> tenants_;
   std::unordered_map<std::string, TenantId> tenant_by_id_;
   std::vector<TenantId> top_tenants_;

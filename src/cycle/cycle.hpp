@@ -151,6 +151,7 @@ class Cycle {
 void run_recover(CycleContext& context);
 void run_nominated(CycleContext& context);
 void run_allocate(CycleContext& context);
+void run_refine(CycleContext& context);
 void run_backfill(CycleContext& context);
 void run_consolidate(CycleContext& context);
 void run_reclaim(CycleContext& context);

@@ -1,6 +1,7 @@
 // Everything an operator can set about decisions. Part of the command log: same log, same effects.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,21 @@ struct ScoringWeights {
   double historical_performance = 0.1;
 };
 
+// A kind of task that is expected, where that is known beforehand.
+struct TypicalTask {
+  std::int64_t cpu_milli = 0;
+  int gpus = 0;
+  int milli = 0;                    // of each GPU
+  std::vector<std::string> models;  // any of these; empty: any model
+  double share = 0;                 // 0..1, of all tasks
+};
+
+// How a gang that wishes nothing about its place is laid out over the network.
+enum class GangLayout : std::uint8_t {
+  LeastHarm,  // fewest and nearest domains, and those whose loss hurts later gangs least
+  BestFit,    // plain best fit on every level, to compare with
+};
+
 struct Config {
   Strategy strategy = Strategy::Balanced;
   ScoringWeights weights;
@@ -27,6 +43,7 @@ struct Config {
   double aging_per_hour = 60.0;     // priority points that an hour of waiting is worth
   int tier_step = 100;              // priority points between two tiers
   Duration usage_half_life = hours(24);
+  GangLayout gang_layout = GangLayout::LeastHarm;
   int reservations = 10;  // jobs with a reservation; 1: EASY, 0: off
   bool preemption = true;
   bool reclaim = true;

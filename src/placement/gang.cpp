@@ -31,6 +31,29 @@ TopologyWish Placer::Impl::wish_of(JobId job, const ShapedGroup& group) const {
   return group.count > 1 || !is_empty(said) ? TopologyWish{"", "node"} : TopologyWish{};
 }
 
+// Whether nothing is said about where the group lies, and nothing binds it: then the layout of the
+// configuration has a free choice.
+bool Placer::Impl::chooses_freely(JobId job, const ShapedGroup& group) const {
+  const TaskRequest& request = cluster.shapes().at(group.shape).request;
+  return config.implicit_topology && group.slices.empty() && is_empty(said_wish(job, group)) &&
+         !request.latency_sensitive && request.preferred_affinity.empty() &&
+         request.preferred_domain.empty();
+}
+
+// A lone task that leaves nothing of the largest nodes: all that matters is what lies around them.
+bool Placer::Impl::takes_whole_node(ShapeId id) {
+  const Shape& shape = cluster.shapes().at(id);
+  if (!shape.exclusive() || shape.gpus() < 2) return false;
+  if (most_gpus_version != cluster.spec_version()) {
+    most_gpus_version = cluster.spec_version();
+    most_gpus = 0;
+    for (std::size_t i = 0; i < cluster.node_count(); ++i)
+      if (!cluster.node(NodeId{i}).gone)
+        most_gpus = std::max(most_gpus, cluster.node(NodeId{i}).layout->count);
+  }
+  return shape.gpus() == most_gpus;
+}
+
 bool Placer::Impl::survivors_home(JobId job, int set_or_group, bool is_set, int level,
                                   Scope& home) const {
   const JobShape& shape = cluster.shape_of(job);
@@ -66,7 +89,10 @@ bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTas
   const ShapedGroup& group = group_of(ask.job, tasks.group);
   const TopologyWish wish = wish_of(ask.job, group);
   const bool limits = config.max_nodes_per_leaf > 0 || config.max_gpus_per_leaf > 0;
-  if (is_empty(wish) && group.slices.empty() && !limits)
+  const bool fresh = cluster.job(ask.job).active[static_cast<std::size_t>(tasks.group)] == 0;
+  const bool free_choice = fresh && chooses_freely(ask.job, group);
+  const bool whole_node = free_choice && group.count == 1 && takes_whole_node(group.shape);
+  if (is_empty(wish) && group.slices.empty() && !limits && !whole_node)
     return std::all_of(tasks.ranks.begin(), tasks.ranks.end(),
                        [&](int rank) { return place_task(trial, ask, tasks.group, rank, scope); });
   if (!wish.required_level.empty()) {
@@ -76,11 +102,10 @@ bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTas
   if (!group.slices.empty()) return place_layer(trial, ask, tasks, 0, scope);
   // Where a level is named, every place inside its domain is as good: then the tightest. Where
   // nothing is said, newcomers go next to the others.
-  if (is_empty(said_wish(ask.job, group)) &&
-      cluster.job(ask.job).active[static_cast<std::size_t>(tasks.group)] > 0 &&
-      place_near(trial, ask, tasks, scope))
+  if (!fresh && is_empty(said_wish(ask.job, group)) && place_near(trial, ask, tasks, scope))
     return true;
   auto tree_ask = gs::tree_ask(cluster.domains(), wish, {});
+  if (tree_ask) tree_ask->free_choice = free_choice;
   return tree_ask && place_fresh(trial, ask, *tree_ask, tasks, scope);
 }
 
@@ -173,6 +198,7 @@ bool Placer::Impl::place_fresh(Trial& trial, const PlaceAsk& ask, TreeAsk tree_a
     tree_ask.view = view;
     if (!find(tree_ask, ask, scope)) continue;
     const std::vector<Portion> portions = tree.portions();
+    cost = tree.cost();
     if (assign(trial, ask, tasks.group, tasks.ranks, portions)) return true;
     trial.rollback(mark);
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cluster/trial.hpp"
@@ -44,6 +45,13 @@ class Placer {
   // True: the tasks are placed in the trial. False: the trial is as it was.
   bool place(Trial& trial, const PlaceAsk& ask);
   // Why the tasks can't be placed now: which filter took how many nodes, the best candidate and
+  // Whether the tasks of a job of one group may lie wherever they harm others least: nothing else
+  // is said about it (least_harm.hpp).
+  bool lies_freely(JobId job);
+  // Of the last place(): what the place costs by that rule, if it was chosen by it.
+  std::optional<double> cost() const;
+  // What it would cost to put one task of the job on each of these nodes.
+  double cost_of(JobId job, const std::vector<NodeId>& nodes);
   // what it lacks. Costs no more than a placement.
   Why explain(const PlaceAsk& ask);
   // Whether a task that runs there already (found after a restart) fits the books; an error says

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "placement/devices.hpp"
+#include "placement/never.hpp"
 #include "placement/node_index.hpp"
 #include "placement/place.hpp"
 #include "placement/scorers.hpp"
@@ -60,6 +61,8 @@ struct Placer::Impl {
   bool survivors_home(JobId job, int set_or_group, bool is_set, int level, Scope& home) const;
 
   // --- settle.cpp ---
+  bool chooses_freely(JobId job, const ShapedGroup& group) const;
+  bool takes_whole_node(ShapeId shape);
   bool settle(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node, View view);
   // Now if the firmness asked for allows and it fits, else nominated if that is allowed.
   bool settle_soonest(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node);
@@ -103,9 +106,9 @@ struct Placer::Impl {
 inline bool may_use(Firmness firmness, View view) {
   return firmness != (view == View::Now ? Firmness::Nominate : Firmness::StartNow);
 }
-
-// The node as if nothing ran there and everything were in order.
-NodeState emptied(const NodeState& node);
+  std::optional<double> cost;  // of the last group that had a free choice
+  int most_gpus = 0;           // of one node
+  std::uint64_t most_gpus_version = 0;
 
 // Whether a wish says anything.
 inline bool is_empty(const TopologyWish& wish) {

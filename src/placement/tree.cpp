@@ -8,6 +8,8 @@
 #include "base/check.hpp"
 #include "placement/filters.hpp"
 #include "placement/fit.hpp"
+#include "placement/never.hpp"
+#include "placement/plain_fit.hpp"
 
 namespace gs {
 namespace {
@@ -80,6 +82,8 @@ struct Tree::Index {
     int score = 0;
   };
   std::vector<Fixed> fixed;
+  HarmScale scale;
+  std::uint64_t scale_version = 0;  // Cluster::spec_version() that it holds for
 };
 
 Tree::Tree(const Cluster& cluster, const Config& config) : cluster_(cluster), config_(config) {}
@@ -121,7 +125,9 @@ Tree::Index& Tree::index(const TreeAsk& ask) {
                                               TreeCounts(layout_, slices, ask.leader.valid()),
                                               0,
                                               false,
-                                              {}});
+                                              {},
+                                              {},
+                                              0});
     made->fixed.resize(layout_.width(layout_.leaf_row()));
     it = indexes_.emplace(std::move(key), std::move(made)).first;
   }
@@ -281,8 +287,80 @@ bool Tree::find(const TreeAsk& ask) {
   return search(ask);
 }
 
+namespace {
+
+// Whether the empty nodes hold as much of anything.
+bool alike(const NodeState& a, const NodeState& b) {
+  const auto same = [](const Ledger& x, const Ledger& y) { return x.capacity == y.capacity; };
+  return a.layout == b.layout && a.mig.empty() && b.mig.empty() && same(a.cpu_milli, b.cpu_milli) &&
+         same(a.memory_bytes, b.memory_bytes) &&
+         std::equal(a.named.begin(), a.named.end(), b.named.begin(), b.named.end(), same);
+}
+
+}  // namespace
+
+const HarmScale& Tree::scale(Index& index) {
+  const Shape& shape = cluster_.shapes().at(index.shape);
+  const std::int64_t gpus = std::max(1, shape.gpus());
+  index.scale.largest_gang = (cluster_.largest_gang() + gpus - 1) / gpus;
+  if (index.scale_version == cluster_.spec_version()) return index.scale;
+  index.scale_version = cluster_.spec_version();
+  std::vector<std::int32_t> sums(layout_.width(layout_.leaf_row()), 0);
+  const NodeState* last = nullptr;
+  std::int32_t room = 0;
+  for (std::uint32_t leaf = 0; leaf < sums.size(); ++leaf) {
+    if (index.fixed[leaf].refused) continue;
+    const NodeState& node = cluster_.node(layout_.node(leaf));
+    if (last == nullptr || !alike(*last, node))
+      room = slots(cluster_, emptied(node), shape, View::Now, kMostPerNode);
+    last = &node;
+    sums[leaf] = room;
+  }
+  index.scale.capacity.assign(static_cast<std::size_t>(layout_.rows()), 0);
+  for (int row = layout_.leaf_row();; --row) {
+    const SpotRange places = layout_.places(row);
+    for (std::uint32_t i = places.begin; i < places.end; ++i) {
+      auto& most = index.scale.capacity[static_cast<std::size_t>(row)];
+      most = std::max(most, sums[i]);
+    }
+    if (row == 0) return index.scale;
+    std::vector<std::int32_t> outer(layout_.width(row - 1), 0);
+    for (std::uint32_t i = 0; i < sums.size(); ++i) outer[layout_.parent(row, i)] += sums[i];
+    sums = std::move(outer);
+  }
+}
+
+double Tree::cost_of(const TreeAsk& ask, const std::vector<Portion>& portions) {
+  refresh_layout();
+  Index& all = index(ask);
+  std::vector<SearchPart> parts;
+  for (const Portion& portion : portions)
+    parts.push_back({layout_.leaf(portion.node), portion.tasks, false});
+  return least_harm_.cost_of(all.counts, scale(all), parts);
+}
+
+// A gang that wishes nothing. False: it does not fit, or the rule does not apply.
+bool Tree::search_freely(const TreeAsk& ask) {
+  const TreeCounts& room = counts(ask);
+  if (room.with_leader() || room.scored() || !ask.slices.empty()) return false;
+  if (config_.gang_layout == GangLayout::BestFit) {
+    std::vector<SearchPart> parts;
+    if (!plain_best_fit(room, ask.count, spot_of(ask), parts)) return false;
+    for (const SearchPart& part : parts)
+      portions_.push_back({layout_.node(part.leaf), part.tasks, false});
+    return true;
+  }
+  if (!least_harm_.find(room, scale(index(ask)), ask.count, spot_of(ask))) return false;
+  cost_ = least_harm_.cost();
+  for (const SearchPart& part : least_harm_.parts())
+    portions_.push_back({layout_.node(part.leaf), part.tasks, false});
+  return true;
+}
+
 bool Tree::search(const TreeAsk& ask) {
   portions_.clear();
+  cost_.reset();
+  if (ask.free_choice && search_freely(ask)) return true;
   const TreeCounts& room = counts(ask);
   SearchAsk what{ask.count, ask.reach, ask.level, spot_of(ask), ask.limit};
   if (search_.find(room, what)) {

@@ -18,6 +18,7 @@
 #include "cluster/cluster.hpp"
 #include "model/config.hpp"
 #include "placement/devices.hpp"
+#include "placement/least_harm.hpp"
 #include "placement/tree_search.hpp"
 
 namespace gs {
@@ -34,6 +35,7 @@ struct TreeAsk {
   DomainId within;                 // only here; invalid or the root: everywhere
   NodeId within_node;              // only this one; invalid: no
   const std::vector<bool>* among = nullptr;  // by node id: only these; null: all
+  bool free_choice = false;  // nothing is wished: as Config::gang_layout says, where it can
   JobId job;  // its tasks count against the limits per leaf (Config); invalid: none do
 };
 
@@ -64,6 +66,10 @@ class Tree {
   // Fills portions() and returns true, or fills shortage().
   bool find(const TreeAsk& ask);
   const std::vector<Portion>& portions() const { return portions_; }  // in tree order
+  // With free_choice: the cost by which the place was chosen (least_harm.hpp), else nothing.
+  std::optional<double> cost() const { return cost_; }
+  // The same for a place that is given.
+  double cost_of(const TreeAsk& ask, const std::vector<Portion>& portions);
   const TreeShortage& shortage() const { return shortage_; }
 
   // Domains of `level` inside `within` (or nodes, at the level of nodes) that hold each of these
@@ -88,6 +94,8 @@ class Tree {
   void seat_leader(LeafCount& count, const NodeState& node, NodeId id, const Index& index);
   const TreeCounts& counts(const TreeAsk& ask);
   void cap_domains(const TreeAsk& ask, std::vector<LeafCount>& leaves) const;
+  const HarmScale& scale(Index& index);
+  bool search_freely(const TreeAsk& ask);
   bool search(const TreeAsk& ask);
 
   const Cluster& cluster_;
@@ -97,6 +105,8 @@ class Tree {
   std::map<Key, std::unique_ptr<Index>> indexes_;
   std::optional<TreeCounts> narrowed_;  // counts of the last ask with `among` or limits per leaf
   TreeSearch search_;
+  LeastHarm least_harm_;
+  std::optional<double> cost_;
   DeviceChooser devices_;
   NodeState scratch_;  // a node with the leader on it
   std::vector<Portion> portions_;
