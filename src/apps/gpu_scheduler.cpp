@@ -8,6 +8,7 @@
 #include "sim/conformance.hpp"
 #include "sim/demo.hpp"
 #include "sim/scenario_run.hpp"
+#include "sim/topo.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{"Schedules GPU jobs: one engine for one machine, a cluster, or a simulation",
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   gs::add_demo(*sim, exit_code);
   gs::scenario::add_run(*sim, exit_code);
   gs::add_conformance(*sim, exit_code);
+  gs::add_topo(*sim, exit_code);
   gs::add_completion(app, exit_code);
 
   try {

@@ -19,7 +19,7 @@ constexpr double kHarm = 0.8;
 constexpr double kTie = 1e-3;  // harm of a row that no gang needs
 constexpr double kUnit = 1 << 20;
 
-constexpr std::int64_t kMaxWork = std::int64_t{1} << 22;  // steps of the innermost loop
+constexpr std::int64_t kMaxWork = std::int64_t{1} << 20;  // steps of the innermost loop
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double pairs(double tasks) { return tasks * (tasks - 1) / 2; }
