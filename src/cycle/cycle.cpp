@@ -78,7 +78,9 @@ bool take_back_starts(CycleContext& context) {
     if (d.kind != Decision::Kind::Evict) continue;
     const auto it = started.find(key_of(d));
     if (it == started.end() || context.decisions[it->second].task != d.task) continue;
-    gone[i] = gone[it->second] = true;
+    gone[i] = true;
+    context.decisions[it->second].kind = Decision::Kind::Drop;  // it may have been promised before
+    context.decisions[it->second].for_job = d.for_job;
     started.erase(it);
     context.cluster.remove_task(d.task);
     jobs.push_back(d.job);

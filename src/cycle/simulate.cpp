@@ -96,6 +96,18 @@ namespace {
 
 bool in_balance(const Ledger& ledger) { return ledger.free(View::Future) >= 0; }
 
+// A pinned device is for the tasks of one job.
+bool only_one_job_on(const Cluster& cluster, const NodeState& node, int gpu) {
+  JobId owner;
+  for (const TaskId id : node.tasks) {
+    const Task& task = cluster.task(id);
+    if (task.state == TaskState::Releasing || (task.place.gpus & gpu_bit(gpu)) == 0) continue;
+    if (owner.valid() && task.job != owner) return false;
+    owner = task.job;
+  }
+  return true;
+}
+
 // Whether everybody who is to be on this task's node and devices has room there.
 bool is_sound(const Cluster& cluster, const Task& task) {
   const NodeState& node = cluster.node(task.place.node);
@@ -104,6 +116,7 @@ bool is_sound(const Cluster& cluster, const Task& task) {
   for_each_gpu(task.place.gpus, [&](int gpu) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
     sound &= in_balance(books.milli) && in_balance(books.memory_mib);
+    if (books.pinned(View::Future)) sound &= only_one_job_on(cluster, node, gpu);
   });
   for (const MigPick& pick : task.place.mig)
     for (const auto& gpu : node.mig)
