@@ -92,6 +92,8 @@ double single_placements(Report& report, int nodes, int gpus, const std::string&
   int placed = 0;
   for (const PlaceAsk& ask : asks) {
     const Stopwatch watch;
+    lab.placer->observe(ask.job);
+    lab.placer->refresh();
     Trial trial(lab.cluster);
     placed += lab.placer->place(trial, ask);
     trial.keep();

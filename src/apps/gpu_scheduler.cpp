@@ -7,6 +7,8 @@
 #include "sim/completion.hpp"
 #include "sim/conformance.hpp"
 #include "sim/demo.hpp"
+#include "sim/faults.hpp"
+#include "sim/openb.hpp"
 #include "sim/scenario_run.hpp"
 #include "sim/topo.hpp"
 
@@ -22,7 +24,9 @@ int main(int argc, char** argv) {
   gs::add_demo(*sim, exit_code);
   gs::scenario::add_run(*sim, exit_code);
   gs::add_conformance(*sim, exit_code);
+  gs::add_openb(*sim, exit_code);
   gs::add_topo(*sim, exit_code);
+  gs::add_faults(*sim, exit_code);
   gs::add_completion(app, exit_code);
 
   try {

@@ -476,6 +476,15 @@ std::vector<int> Cluster::missing_ranks(JobId id, int group) const {
   return missing;
 }
 
+bool Cluster::is_leaving(JobId id, int group, int rank) const {
+  const JobRecord& record = job(id);
+  return record.releasing_tasks > 0 &&
+         std::any_of(record.tasks.begin(), record.tasks.end(), [&](TaskId task_id) {
+           const Task& t = task(task_id);
+           return t.group == group && t.rank == rank && t.state == TaskState::Releasing;
+         });
+}
+
 // ---------------------------------------------------------------- tasks
 
 namespace {

@@ -79,6 +79,8 @@ class Cluster {
   Usage usage(const Task& task) const;
   // Ranks of a group that have neither a Running nor a Nominated task, ascending.
   std::vector<int> missing_ranks(JobId job, int group) const;
+  // Whether a task of this rank has been told to stop and has not gone yet.
+  bool is_leaving(JobId job, int group, int rank) const;
   // Everything usable, for shares: healthy whole GPUs of nodes that are ready and not cordoned.
   const Usage& total() const;
   std::int64_t smallest_gpu_memory_mib() const { return total(), smallest_gpu_memory_mib_; }
@@ -131,9 +133,9 @@ class Cluster {
  private:
   friend class Trial;
   void touch(NodeId id);
+  void count_gang(JobShapeId shape, int sign);
   void charge_tenants(const Task& task, int sign);
   void count_job(const Task& task, int sign);
-  void count_gang(JobShapeId shape, int sign);
   const Layout* intern(const Layout& layout);
   void apply_spec(NodeState& node, const Node& spec);
   void restore_task(TaskId id, Task task);
@@ -146,9 +148,9 @@ class Cluster {
   std::unordered_map<std::string, NodeId> node_by_name_;
   std::vector<JobRecord> jobs_;
   std::vector<JobId> free_jobs_;
+  std::map<std::int64_t, int> gangs_;  // jobs by the GPUs of their largest group
   std::unordered_map<std::string, JobId> job_by_id_;
   std::uint64_t next_seq_ = 1;
-  std::map<std::int64_t, int> gangs_;  // jobs by the GPUs of their largest group
   std::vector<TenantRecord> tenants_;
   std::unordered_map<std::string, TenantId> tenant_by_id_;
   std::vector<TenantId> top_tenants_;

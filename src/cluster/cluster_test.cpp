@@ -312,7 +312,7 @@ TEST_F(VerifyDeathTest, a_gpu_given_to_two_is_found) {
 
 TEST_F(VerifyDeathTest, a_hold_that_was_not_taken_back_is_found) {
   Hold hold;
-  hold.whole = 0b1;
+  hold.parts = {{0, 1000, 0}};
   cluster.hold(n, hold, +1);
   EXPECT_DEATH(cluster.verify(), "gpu 0 milli says used 0, releasing 0, nominated 1000");
   cluster.hold(n, hold, -1);

@@ -9,8 +9,7 @@ GpuPart gpu_part(const GpuRequest& request, std::int64_t gpu_memory_mib) {
   GpuPart part{request.milli, request.memory_mib};
   if (part.milli == 0 && gpu_memory_mib > 0)
     // Rounded down: it is the memory that must not be given away twice, and three thirds are one.
-    part.milli =
-        std::max(1, static_cast<int>(part.memory_mib * kWholeGpu / gpu_memory_mib));
+    part.milli = std::max(1, static_cast<int>(part.memory_mib * kWholeGpu / gpu_memory_mib));
   if (part.memory_mib == 0) part.memory_mib = part.milli * gpu_memory_mib / kWholeGpu;
   return part;
 }

@@ -45,9 +45,7 @@ struct GpuState {
   JobId pin_owner;
   int pin_tasks = 0, pin_releasing = 0;
 
-  bool pinned(View view) const {
-    return pin_tasks > (view == View::Now ? 0 : pin_releasing);
-  }
+  bool pinned(View view) const { return pin_tasks > (view == View::Now ? 0 : pin_releasing); }
 };
 
 struct MigSlotState {

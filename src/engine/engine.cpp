@@ -4,15 +4,30 @@
 
 #include "base/check.hpp"
 #include "engine/state.hpp"
+#include "queue/fair_share.hpp"
 
 namespace gs {
 
 Engine::Engine() : impl_(std::make_unique<Impl>()) {}
 Engine::~Engine() = default;
 
+namespace {
+
+bool frees_something(const Command& command) {
+  return std::holds_alternative<TaskEnded>(command) || std::holds_alternative<CancelJob>(command) ||
+         std::holds_alternative<RemoveNode>(command) ||
+         std::holds_alternative<CordonNode>(command) || std::holds_alternative<ReportGpu>(command);
+}
+
+}  // namespace
+
 Result<Effects> Engine::handle(const Command& command, Instant now) {
   impl_->now = std::max(impl_->now, now);
   impl_->effects.clear();
+  // What was used until now counts as used; a second more or less of it is nobody's business.
+  if (impl_->cluster.tenant_count() > 0 && frees_something(command) &&
+      impl_->now - impl_->cluster.tenant(TenantId{0}).decayed_at >= seconds(1))
+    decay_usage(impl_->cluster, impl_->config.usage_half_life, impl_->now);
   const Status status = std::visit([&](const auto& c) { return impl_->apply(c); }, command);
   if (!status) {
     CHECK_MSG(impl_->effects.empty(), "a refused command must have no effects");
@@ -32,6 +47,7 @@ Effects Engine::tick(Instant now) {
     // The record may belong to another job by now: numbers are used again.
     if (impl_->cluster.job(job).seq == seq) impl_->check_deadline(job);
   }
+  impl_->placer.refresh();
   impl_->emit(impl_->cycle.run(impl_->now));
   impl_->dirty = false;
   return std::move(impl_->effects);

@@ -57,7 +57,8 @@ class EngineTest : public ::testing::Test {
   std::vector<TaskPlace> started(const Effects& effects, const std::string& id) {
     std::vector<TaskPlace> places;
     for (const Effect& effect : effects)
-      if (const auto* start = std::get_if<StartTasks>(&effect); start != nullptr && start->job == id)
+      if (const auto* start = std::get_if<StartTasks>(&effect);
+          start != nullptr && start->job == id)
         places.insert(places.end(), start->tasks.begin(), start->tasks.end());
     return places;
   }
@@ -194,7 +195,8 @@ TEST_F(EngineTest, ARestoredSnapshotGoesOnTheSameWay) {
   Rng rng(7);
   for (int i = 0; i < 30; ++i)
     ok(SubmitJob{job("j" + std::to_string(i), static_cast<int>(rng.between(1, 8)),
-                     static_cast<int>(rng.between(1, 3)), static_cast<int>(rng.between(100, 2000)))});
+                     static_cast<int>(rng.between(1, 3)),
+                     static_cast<int>(rng.between(100, 2000)))});
   engine.tick(now);
   auto twin = Engine::restore(engine.snapshot());
   ASSERT_EQ(engine.hash(), twin->hash());

@@ -52,6 +52,7 @@ Status Engine::Impl::apply(const SubmitJob& command) {
                                                                   : ErrorCode::InvalidArgument;
     return Error{code, never->sentence};
   }
+  placer.observe(id);
   ++cluster.tenant(tenant).jobs;
   const JobState state = cluster.job(id).state;
   cluster.job(id).state = JobState::Held;  // so that entering the queue counts it as waiting

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/state.hpp"
+#include "placement/policies/policy.hpp"
 
 namespace gs {
 namespace {
@@ -36,6 +37,8 @@ Status Engine::Impl::apply(const SetConfig& command) {
                      [&](const Phase& phase) { return name == phase.name; }))
       return invalid("config: phases: there is no phase '" + name + "'");
   }
+  if (find_node_policy(command.config.node_policy) == nullptr)
+    return invalid("config: node_policy: there is no policy '" + command.config.node_policy + "'");
   config = command.config;
   placer.reconfigured();
   return ok_status();

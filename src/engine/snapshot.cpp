@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 #include "engine/state.hpp"
 
 namespace gs {
@@ -55,6 +56,7 @@ Snapshot Engine::snapshot() const {
   out.dirty = from.dirty;
   out.next_seq = cluster.next_seq();
   out.config = from.config;
+  out.demand = from.placer.demand().state();
   out.levels = cluster.domains().levels();
   for (std::size_t i = 0; i < cluster.node_count(); ++i)
     if (!cluster.node(NodeId{i}).gone)
@@ -134,6 +136,7 @@ std::unique_ptr<Engine> Engine::restore(const Snapshot& snapshot) {
   Impl& to = *engine->impl_;
   to.now = snapshot.now;
   to.config = snapshot.config;
+  to.placer.set_demand(snapshot.demand);
   to.cluster.set_topology(snapshot.levels);
   for (const NodeSnapshot& value : snapshot.nodes) {
     const NodeId id = to.cluster.put_node(value.node);
@@ -155,6 +158,8 @@ std::unique_ptr<Engine> Engine::restore(const Snapshot& snapshot) {
   return engine;
 }
 
-std::uint64_t Engine::hash() const { return impl_->cluster.hash(); }
+std::uint64_t Engine::hash() const {
+  return Hash{}.add(impl_->cluster.hash()).add(impl_->placer.demand().hash()).value();
+}
 
 }  // namespace gs

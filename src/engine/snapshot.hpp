@@ -11,6 +11,7 @@
 #include "model/job.hpp"
 #include "model/node.hpp"
 #include "model/tenant.hpp"
+#include "placement/demand.hpp"
 
 namespace gs {
 
@@ -59,6 +60,7 @@ struct Snapshot {
   std::uint64_t next_seq = 1;
   bool dirty = false;
   Config config;
+  DemandState demand;
   std::vector<std::string> levels;
   std::vector<NodeSnapshot> nodes;      // in order of first appearance
   std::vector<TenantSnapshot> tenants;  // parents before children

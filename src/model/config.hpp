@@ -35,15 +35,19 @@ enum class GangLayout : std::uint8_t {
 
 struct Config {
   Strategy strategy = Strategy::Balanced;
+  // How `balanced` judges a node: "default", or a published policy to compare with ("fgd",
+  // "bestfit").
+  std::string node_policy = "default";
+  std::vector<TypicalTask> typical_tasks;  // for "fgd"; empty: what has been learned
   ScoringWeights weights;
   // Gangs without a topology wish lie as near together as can be; off: task by task, as the
   // strategy says.
   bool implicit_topology = true;
+  GangLayout gang_layout = GangLayout::LeastHarm;
   std::vector<std::string> phases;  // names in order; empty: the default list
   double aging_per_hour = 60.0;     // priority points that an hour of waiting is worth
   int tier_step = 100;              // priority points between two tiers
   Duration usage_half_life = hours(24);
-  GangLayout gang_layout = GangLayout::LeastHarm;
   int reservations = 10;  // jobs with a reservation; 1: EASY, 0: off
   bool preemption = true;
   bool reclaim = true;
@@ -55,7 +59,7 @@ struct Config {
   int thermal_hysteresis_c = 5;
   int max_nodes_per_leaf = 0;  // of one job; 0: no bound
   int max_gpus_per_leaf = 0;
-  bool refuse_never = true;  // refuse at once what no node of this cluster could ever hold
+  bool refuse_never = true;    // refuse at once what no node of this cluster could ever hold
   std::int64_t max_queue = 0;  // waiting jobs in all; 0: no bound
 };
 

@@ -36,6 +36,10 @@ Status validate(const Config& config) {
     return invalid("thermal limits must not be negative");
   if (config.max_nodes_per_leaf < 0 || config.max_gpus_per_leaf < 0)
     return invalid("leaf limits must not be negative");
+  for (const TypicalTask& t : config.typical_tasks)
+    if (t.cpu_milli < 0 || t.gpus < 0 || t.milli < 0 || t.milli > kWholeGpu ||
+        (t.milli == 0) != (t.gpus == 0) || !(t.share >= 0.0 && t.share <= 1.0))
+      return invalid("typical_tasks: amounts must not be negative, milli 1..1000, share 0..1");
   if (config.max_queue < 0 || config.max_moves < 0)
     return invalid("max_queue and max_moves must not be negative");
   return ok_status();

@@ -187,38 +187,53 @@ GpuMask DeviceChooser::whole(const NodeState& node, GpuMask free, const GpuReque
   return it->second;
 }
 
-namespace {
-
-// Tightest GPUs first, so that whole ones stay whole; distinct devices for a request over several.
-std::optional<GpuMask> choose_shared(const NodeState& node, const Shape& shape, View view) {
+// Without a policy the tightest GPUs first, so that whole ones stay whole; distinct devices for a
+// request over several.
+std::optional<SharedPick> pick_shared(const NodeState& node, const Shape& shape, View view,
+                                      NodePolicy* policy) {
   const GpuRequest& gpu = shape.request.gpu;
+  const bool rated = policy != nullptr && gpu.count == 1;
   struct Choice {
     bool cool, breaks, wait;
-    std::int64_t left;
+    std::int64_t left;  // the less the better; with a policy: its points, negative
     int index;
     auto operator<=>(const Choice&) const = default;
   };
   std::array<Choice, kMaxGpusPerNode> choices;
   std::size_t count = 0;
+  GpuMask fitting = 0;
   for_each_gpu(node.usable() & eligible_gpus(*node.layout, shape), [&](int i) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(i)];
     const GpuPart part = gpu_part(gpu, books.memory_mib.capacity);
-    if (books.pin_tasks > 0 || part.milli > kWholeGpu) return;
+    if (books.pinned(view) || part.milli > kWholeGpu) return;
     if (books.milli.free(view) < part.milli || books.memory_mib.free(view) < part.memory_mib)
       return;
     // A GPU that others share comes before a whole one, then what is free already before what has
     // to be waited for.
-    const bool breaks = books.milli.free(view) == kWholeGpu;
+    const bool breaks = !rated && books.milli.free(view) == kWholeGpu;
     const bool wait = view == View::Future && books.milli.free(View::Now) < part.milli;
     choices[count++] = {(node.warm & gpu_bit(i)) != 0, breaks, wait,
                         books.milli.free(view) - part.milli, i};
+    fitting |= gpu_bit(i);
   });
   if (static_cast<int>(count) < gpu.count) return std::nullopt;
-  std::sort(choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(count));
-  GpuMask set = 0;
-  for (int i = 0; i < gpu.count; ++i) set |= gpu_bit(choices[static_cast<std::size_t>(i)].index);
-  return set;
+  const auto end = choices.begin() + static_cast<std::ptrdiff_t>(count);
+  if (rated) {
+    NodePolicy::GpuPoints points;
+    policy->rate_gpus(node, shape, view, fitting, points);
+    for (auto it = choices.begin(); it != end; ++it)
+      it->left = -points[static_cast<std::size_t>(it->index)];
+    const Choice best = *std::min_element(choices.begin(), end);
+    return SharedPick{gpu_bit(best.index), -best.left};
+  }
+  std::sort(choices.begin(), end);
+  SharedPick pick;
+  for (int i = 0; i < gpu.count; ++i)
+    pick.gpus |= gpu_bit(choices[static_cast<std::size_t>(i)].index);
+  return pick;
 }
+
+namespace {
 
 std::optional<GpuMask> pinned(const NodeState& node, const GpuRequest& gpu, View view, JobId job) {
   GpuMask set = 0;
@@ -253,8 +268,14 @@ std::optional<Allocation> DeviceChooser::choose(const NodeState& node, NodeId id
   }
   if (gpu.count == 0) return place;
   if (!gpu.pinned_ids.empty() || !shape.exclusive()) {
-    const auto set =
-        gpu.pinned_ids.empty() ? choose_shared(node, shape, view) : pinned(node, gpu, view, job);
+    if (gpu.pinned_ids.empty()) {
+      NodePolicy* policy = scorer_ != nullptr ? scorer_->policy_for(shape) : nullptr;
+      const auto pick = pick_shared(node, shape, view, policy);
+      if (!pick) return std::nullopt;
+      place.gpus = pick->gpus;
+      return place;
+    }
+    const auto set = pinned(node, gpu, view, job);
     if (!set) return std::nullopt;
     place.gpus = *set;
     return place;

@@ -11,14 +11,26 @@
 
 #include "base/gpu_mask.hpp"
 #include "cluster/cluster.hpp"
+#include "placement/scorers.hpp"
 
 namespace gs {
 
 // The set for whole GPUs out of `free`; 0 if the policy or the bandwidth demand can't be met.
 GpuMask choose_whole(const Layout& layout, GpuMask free, const GpuRequest& request);
 
+// GPUs for a task that shares, and the policy's points for them.
+struct SharedPick {
+  GpuMask gpus = 0;
+  std::int64_t points = 0;
+};
+// One GPU: the one that the policy rates highest. Several, or no policy: the tightest.
+std::optional<SharedPick> pick_shared(const NodeState& node, const Shape& shape, View view,
+                                      NodePolicy* policy);
+
 class DeviceChooser {
  public:
+  // Whose policy decides about shared GPUs; null: nobody's, the tightest is taken.
+  void follow(const Scorer* scorer) { scorer_ = scorer; }
   // Devices for one task in this view, or nothing. `job` matters for pinned devices only.
   std::optional<Allocation> choose(const Cluster& cluster, NodeId node, const Shape& shape,
                                    View view, JobId job);
@@ -39,6 +51,7 @@ class DeviceChooser {
     std::size_t operator()(const Key& k) const noexcept;
   };
   std::unordered_map<Key, GpuMask, KeyHash> kept_;
+  const Scorer* scorer_ = nullptr;
 };
 
 }  // namespace gs

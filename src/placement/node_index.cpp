@@ -48,6 +48,7 @@ void NodeIndex::sync() {
     rebuild();
     return;
   }
+  if (policy_version_ != policy_version()) revalue();
   for (; cursor_ < end; ++cursor_) {
     const NodeId node = cluster_.logged(cursor_);
     if (cluster_.node(node).gone) continue;
@@ -62,6 +63,7 @@ void NodeIndex::sync() {
 
 void NodeIndex::rebuild() {
   built_for_ = order_.version;
+  policy_version_ = policy_version();
   cursor_ = cluster_.log_end();
   const std::size_t n = order_.nodes.size();
   uses_domains_ = cluster_.domains().depth() > 0;
@@ -87,12 +89,31 @@ void NodeIndex::rebuild() {
   }
   if (uses_domains_)
     for (std::size_t d = 1; d < load_.size(); ++d) refresh_domain(DomainId{d});
-  for (std::uint32_t i = 0; i < n; ++i) {
+  fill_max();
+}
+
+void NodeIndex::fill_max() {
+  for (std::uint32_t i = 0; i < order_.nodes.size(); ++i) {
     const std::int64_t value = node_value_[i];
     max_[base_ + i] =
         value == kOut ? kOut : value + load_[cluster_.node(order_.nodes[i]).domain.index()].part;
   }
   for (std::uint32_t i = base_ - 1; i >= 1; --i) max_[i] = std::max(max_[2 * i], max_[2 * i + 1]);
+}
+
+// Nodes that have changed since are in the log, and looked at after this; they may have no room by
+// now, but they have a value all the same.
+void NodeIndex::revalue() {
+  policy_version_ = policy_version();
+  for (std::uint32_t i = 0; i < order_.nodes.size(); ++i)
+    if (node_value_[i] != kOut && !cluster_.node(order_.nodes[i]).gone)
+      node_value_[i] = value_of(i);
+  fill_max();
+}
+
+std::int64_t NodeIndex::value_of(std::uint32_t position) const {
+  const NodeState& node = cluster_.node(order_.nodes[position]);
+  return fixed(scorer_.parts(node, cluster_.shapes().at(shape_), view_).total) + bonus_[position];
 }
 
 void NodeIndex::rescore(std::uint32_t position) {
@@ -111,8 +132,7 @@ void NodeIndex::rescore(std::uint32_t position) {
   }
   const bool room =
       refused_[position] == Constraint::None && slots(cluster_, node, shape, view_, 1) > 0;
-  node_value_[position] =
-      room ? fixed(scorer_.parts(node, shape, view_).total) + bonus_[position] : kOut;
+  node_value_[position] = room ? value_of(position) : kOut;
 }
 
 // The domain's own part changed for all its nodes alike; they are one range of the tree.

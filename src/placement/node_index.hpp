@@ -50,10 +50,18 @@ class NodeIndex {
   std::vector<NodeId> ranked(DomainId within, const NodeSet* among) const;
 
  private:
+  std::uint64_t policy_version() const {
+    const NodePolicy* policy = scorer_.policy_for(cluster_.shapes().at(shape_));
+    return policy != nullptr ? policy->version() : 0;
+  }
+
   static constexpr std::int64_t kOut = std::numeric_limits<std::int64_t>::min();
 
   void rebuild();
   void rescore(std::uint32_t position);
+  void revalue();  // the policy has learned: nodes with room are worth something else now
+  std::int64_t value_of(std::uint32_t position) const;
+  void fill_max();
   void refresh_domain(DomainId domain);
   void set_max(std::uint32_t position);
   std::uint32_t first_max(std::uint32_t begin, std::uint32_t end) const;
@@ -66,6 +74,7 @@ class NodeIndex {
   bool uses_domains_ = false;
   std::uint64_t built_for_ = 0;  // NodeOrder version
   std::uint64_t cursor_ = 0;
+  std::uint64_t policy_version_ = 0;
   std::uint32_t base_ = 1;                // number of leaves of the maximum tree, a power of two
   std::vector<std::int64_t> max_;         // 1-based heap order; leaves at base_ + position
   std::vector<std::int64_t> node_value_;  // without the domain's part

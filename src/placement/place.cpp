@@ -13,7 +13,29 @@ Placer::Placer(Cluster& cluster, const Config& config)
     : impl_(std::make_unique<Impl>(cluster, config)) {}
 Placer::~Placer() = default;
 
+void Placer::Impl::take_policy() {
+  const PolicyRow* row = find_node_policy(config.node_policy);
+  CHECK_MSG(row != nullptr, "node_policy is not one of the table");
+  policy = row->make({cluster, config, demand});
+  scorer.use(policy.get());
+}
+
+void Placer::observe(JobId job) {
+  for (const ShapedGroup& group : impl_->cluster.shape_of(job).groups)
+    impl_->demand.observe(impl_->cluster.shapes().at(group.shape), group.shape, group.count);
+}
+
+void Placer::refresh() { impl_->policy->refresh(); }
+
+const Demand& Placer::demand() const { return impl_->demand; }
+
+void Placer::set_demand(DemandState state) {
+  impl_->demand.set_state(std::move(state));
+  reconfigured();
+}
+
 void Placer::reconfigured() {
+  impl_->take_policy();
   impl_->indexes.clear();
   impl_->verdicts = {};
 }
@@ -29,7 +51,27 @@ NodeIndex& Placer::Impl::index(ShapeId shape, View view) {
   return *slot;
 }
 
+bool Placer::lies_freely(JobId job) {
+  const JobShape& shape = impl_->cluster.shape_of(job);
+  if (impl_->config.gang_layout != GangLayout::LeastHarm || shape.groups.size() != 1) return false;
+  const ShapedGroup& group = shape.groups[0];
+  return impl_->chooses_freely(job, group) &&
+         (group.count > 1 || impl_->takes_whole_node(group.shape));
+}
+
+std::optional<double> Placer::cost() const { return impl_->cost; }
+
+double Placer::cost_of(JobId job, const std::vector<NodeId>& nodes) {
+  TreeAsk ask;
+  ask.shape = impl_->group_of(job, 0).shape;
+  ask.count = static_cast<int>(nodes.size());
+  std::vector<Portion> portions;
+  for (const NodeId node : nodes) portions.push_back({node, 1, false});
+  return impl_->tree.cost_of(ask, portions);
+}
+
 bool Placer::place(Trial& trial, const PlaceAsk& ask) {
+  impl_->cost.reset();
   const std::size_t mark = trial.mark();
   // The most common ask by far: one task of one group, without any wish about its neighbours.
   std::vector<int> entries(ask.tasks.size());
@@ -51,27 +93,7 @@ Status Placer::can_hold(JobId job, int group, const Allocation& place) const {
     return Error{ErrorCode::Conflict, of + "CPU or memory is taken by another job"};
   bool free = true;
   for_each_gpu(place.gpus, [&](int i) {
-bool Placer::lies_freely(JobId job) {
-  const JobShape& shape = impl_->cluster.shape_of(job);
-  if (impl_->config.gang_layout != GangLayout::LeastHarm || shape.groups.size() != 1) return false;
-  const ShapedGroup& group = shape.groups[0];
-  return impl_->chooses_freely(job, group) &&
-         (group.count > 1 || impl_->takes_whole_node(group.shape));
-}
-
-std::optional<double> Placer::cost() const { return impl_->cost; }
-
-double Placer::cost_of(JobId job, const std::vector<NodeId>& nodes) {
-  TreeAsk ask;
-  ask.shape = impl_->group_of(job, 0).shape;
-  ask.count = static_cast<int>(nodes.size());
-  std::vector<Portion> portions;
-  for (const NodeId node : nodes) portions.push_back({node, 1, false});
-  return impl_->tree.cost_of(ask, portions);
-}
-
     const GpuState& books = node.gpus[static_cast<std::size_t>(i)];
-  impl_->cost.reset();
     if (!gpu.pinned_ids.empty() && books.pin_owner == job) return;
     const GpuPart part = shape.exclusive() ? GpuPart{kWholeGpu, books.memory_mib.capacity}
                                            : gpu_part(gpu, books.memory_mib.capacity);

@@ -12,6 +12,7 @@
 #include "cluster/trial.hpp"
 #include "model/config.hpp"
 #include "model/why.hpp"
+#include "placement/demand.hpp"
 
 namespace gs {
 
@@ -44,7 +45,6 @@ class Placer {
 
   // True: the tasks are placed in the trial. False: the trial is as it was.
   bool place(Trial& trial, const PlaceAsk& ask);
-  // Why the tasks can't be placed now: which filter took how many nodes, the best candidate and
   // Whether the tasks of a job of one group may lie wherever they harm others least: nothing else
   // is said about it (least_harm.hpp).
   bool lies_freely(JobId job);
@@ -52,6 +52,7 @@ class Placer {
   std::optional<double> cost() const;
   // What it would cost to put one task of the job on each of these nodes.
   double cost_of(JobId job, const std::vector<NodeId>& nodes);
+  // Why the tasks can't be placed now: which filter took how many nodes, the best candidate and
   // what it lacks. Costs no more than a placement.
   Why explain(const PlaceAsk& ask);
   // Whether a task that runs there already (found after a restart) fits the books; an error says
@@ -59,6 +60,15 @@ class Placer {
   Status can_hold(JobId job, int group, const Allocation& place) const;
   // The configuration has changed: kept scores are worth nothing now.
   void reconfigured();
+
+  // The job is asked for: places are kept for more of its kind.
+  void observe(JobId job);
+  // Takes in what has been observed. Between cycles only: within one, equal books give equal
+  // answers.
+  void refresh();
+  const Demand& demand() const;
+  void set_demand(DemandState state);
+
   // The parts of the score that a task of this shape gives to a node.
   ScoreCard score_card(ShapeId shape, NodeId node);
   // Could it be placed if nothing else ran? False: never, in this cluster.

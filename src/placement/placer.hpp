@@ -24,7 +24,11 @@ struct Scope {
 };
 
 struct Placer::Impl {
-  Impl(Cluster& c, const Config& cfg) : cluster(c), config(cfg), scorer(c, cfg), tree(c, cfg) {}
+  Impl(Cluster& c, const Config& cfg) : cluster(c), config(cfg), scorer(c, cfg), tree(c, cfg) {
+    devices.follow(&scorer);
+    take_policy();
+  }
+  void take_policy();
 
   NodeIndex& index(ShapeId shape, View view);
   const ShapedGroup& group_of(JobId job, int group) const {
@@ -57,12 +61,12 @@ struct Placer::Impl {
               const std::vector<Portion>& portions);
   TopologyWish said_wish(JobId job, const ShapedGroup& group) const;
   TopologyWish wish_of(JobId job, const ShapedGroup& group) const;
+  bool chooses_freely(JobId job, const ShapedGroup& group) const;
+  bool takes_whole_node(ShapeId shape);
   // Where the members that have a place already bind the others to; false: they lie apart.
   bool survivors_home(JobId job, int set_or_group, bool is_set, int level, Scope& home) const;
 
   // --- settle.cpp ---
-  bool chooses_freely(JobId job, const ShapedGroup& group) const;
-  bool takes_whole_node(ShapeId shape);
   bool settle(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node, View view);
   // Now if the firmness asked for allows and it fits, else nominated if that is allowed.
   bool settle_soonest(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node);
@@ -94,21 +98,23 @@ struct Placer::Impl {
 
   Cluster& cluster;
   const Config& config;
+  Demand demand;
+  std::unique_ptr<NodePolicy> policy;
   Scorer scorer;
   Tree tree;
   DeviceChooser devices;
   NodeOrder order;
   std::unordered_map<std::uint64_t, std::unique_ptr<NodeIndex>> indexes;
   Verdicts verdicts;
+  std::optional<double> cost;  // of the last group that had a free choice
+  int most_gpus = 0;           // of one node
+  std::uint64_t most_gpus_version = 0;
 };
 
 // Whether an ask of this firmness may take what this view shows.
 inline bool may_use(Firmness firmness, View view) {
   return firmness != (view == View::Now ? Firmness::Nominate : Firmness::StartNow);
 }
-  std::optional<double> cost;  // of the last group that had a free choice
-  int most_gpus = 0;           // of one node
-  std::uint64_t most_gpus_version = 0;
 
 // Whether a wish says anything.
 inline bool is_empty(const TopologyWish& wish) {

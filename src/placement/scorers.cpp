@@ -46,7 +46,14 @@ Strategy Scorer::strategy_of(const Shape& shape) const {
   return shape.request.strategy == Strategy::Default ? config_.strategy : shape.request.strategy;
 }
 
-double Scorer::availability(const NodeState& node, const Shape& shape, View) const {
+NodePolicy* Scorer::policy_for(const Shape& shape) const {
+  const GpuRequest& gpu = shape.request.gpu;
+  const bool judged = gpu.sharing != Sharing::Mig && gpu.pinned_ids.empty();
+  return judged && strategy_of(shape) == Strategy::Balanced ? policy_ : nullptr;
+}
+
+double Scorer::availability(const NodeState& node, const Shape& shape, View view) const {
+  if (NodePolicy* policy = policy_for(shape)) return policy->value(node, shape, view);
   switch (strategy_of(shape)) {
     case Strategy::Distributed:
       return emptiness(node, shape);
@@ -65,8 +72,8 @@ ScoreCard Scorer::parts(const NodeState& node, const Shape& shape, View view) co
   card.topology_alignment = w.topology_alignment * alignment(node, shape, view);
   card.historical_performance = w.historical_performance * node.performance;
   const bool no_gpu = shape.gpus() == 0 && shape.request.gpu.mig.empty();
-  const bool shares =
-      shape.request.gpu.sharing == Sharing::Shared && strategy_of(shape) != Strategy::Distributed;
+  const bool shares = shape.request.gpu.sharing == Sharing::Shared &&
+                      policy_for(shape) == nullptr && strategy_of(shape) != Strategy::Distributed;
   card.affinity = affinity_score(node, shape) / 10.0;
   if (no_gpu && node.layout->count == 0) card.affinity += 1.0;
   if (shares && joins_others(node, shape, view)) card.affinity += 2.0;
@@ -76,7 +83,9 @@ ScoreCard Scorer::parts(const NodeState& node, const Shape& shape, View view) co
 }
 
 double Scorer::domain_part(const Shape& shape, double taken) const {
-  const bool away = shape.request.latency_sensitive || strategy_of(shape) == Strategy::Distributed;
+  // Noisy neighbours cost a latency-sensitive task more than anything that packing could win.
+  if (shape.request.latency_sensitive) return 1.0 - taken;
+  const bool away = strategy_of(shape) == Strategy::Distributed;
   return config_.weights.domain_utilization * (away ? 1.0 - taken : taken);
 }
 

@@ -1,14 +1,13 @@
 // What makes a node a good place for a task. Each part is 0..1, weighted by the configuration.
 //
 //   resourceAvailability   by strategy: consolidated - the fullest node; distributed - the
-//   emptiest;
-//                          balanced - the one whose loss hurts what is likely to come least
+//                          emptiest; balanced - as the node policy says (policies/)
 //   topologyAlignment      how well the GPUs that the task would get are connected
 //   domainUtilization      busy leaves first (distributed, latency-sensitive: idle ones)
 //   historicalPerformance  tasks rarely fail there because of the node
 //
-// On top, and stronger than all of these: node affinity, the preferred domain, a shared GPU for a
-// task that shares, nodes without GPUs for tasks without.
+// On top, and stronger than all of these: node affinity, the preferred domain, nodes without GPUs
+// for tasks without; for consolidated also a shared GPU for a task that shares.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "cluster/cluster.hpp"
 #include "model/config.hpp"
 #include "model/why.hpp"
+#include "placement/policies/policy.hpp"
 
 namespace gs {
 
@@ -23,6 +23,9 @@ class Scorer {
  public:
   Scorer(const Cluster& cluster, const Config& config) : cluster_(cluster), config_(config) {}
 
+  void use(NodePolicy* policy) { policy_ = policy; }
+  // The policy that judges nodes and GPUs for tasks of this shape; null: the strategy does.
+  NodePolicy* policy_for(const Shape& shape) const;
   Strategy strategy_of(const Shape& shape) const;
   // Everything but the domain's part. The node has room for the task.
   ScoreCard parts(const NodeState& node, const Shape& shape, View view) const;
@@ -36,6 +39,7 @@ class Scorer {
   double availability(const NodeState& node, const Shape& shape, View view) const;
   const Cluster& cluster_;
   const Config& config_;
+  NodePolicy* policy_ = nullptr;
 };
 
 }  // namespace gs

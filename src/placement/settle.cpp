@@ -12,8 +12,8 @@ bool Placer::Impl::settle(Trial& trial, const PlaceAsk& ask, int group, int rank
   if (cluster.job(ask.job).releasing_tasks > 0 && spare(trial, ask, group, rank, node)) return true;
   const Shape& shape = cluster.shapes().at(group_of(ask.job, group).shape);
   // A rank whose old task is still stopping elsewhere must not run twice: it waits for that.
-  const bool now = view == View::Now && may_use(ask.firmness, view) &&
-                   !cluster.is_leaving(ask.job, group, rank);
+  const bool now =
+      view == View::Now && may_use(ask.firmness, view) && !cluster.is_leaving(ask.job, group, rank);
   // Who waits takes what is being freed, also where the node has room: that stays for others.
   const View of = now ? view : View::Future;
   // The node may have been chosen in the other view.

@@ -18,12 +18,35 @@ ScoringWeights weights(const Value& v) {
   return {parts[0], parts[1], parts[2], parts[3]};
 }
 
+// "1:500:4:0.3" or "1:500:4:0.3:H100/A100": GPUs, milli of each, cores, share of all, models.
+TypicalTask typical_task(const Value& v) {
+  const std::vector<std::string> parts = v.list(':');
+  if (parts.size() < 4 || parts.size() > 5) {
+    v.fail("a typical task is gpus:milli:cores:share[:models]");
+    return {};
+  }
+  TypicalTask task;
+  task.gpus = v.with(parts[0]).integer();
+  task.milli = v.with(parts[1]).integer();
+  task.cpu_milli = v.with(parts[2]).milli();
+  task.share = v.with(parts[3]).decimal();
+  if (parts.size() == 5) task.models = v.with(parts[4]).list('/');
+  return task;
+}
+
 constexpr Field<Config> kConfig[] = {
     {"strategy",
      [](Config& c, const Value& v) {
        c.strategy = v.one_of<Strategy>({{"balanced", Strategy::Balanced},
                                         {"consolidated", Strategy::Consolidated},
                                         {"distributed", Strategy::Distributed}});
+     }},
+    {"node-policy", [](Config& c, const Value& v) { c.node_policy = v.text(); }},
+    {"typical-task", [](Config& c, const Value& v) { c.typical_tasks.push_back(typical_task(v)); }},
+    {"gang-layout",
+     [](Config& c, const Value& v) {
+       c.gang_layout = v.one_of<GangLayout>(
+           {{"least-harm", GangLayout::LeastHarm}, {"best-fit", GangLayout::BestFit}});
      }},
     {"weights", [](Config& c, const Value& v) { c.weights = weights(v); }},
     {"implicit-topology", [](Config& c, const Value& v) { c.implicit_topology = v.flag(); }},

@@ -51,6 +51,14 @@ void World::make_true(const Command& command) {
     jobs_[submit->job.id].checkpointable = submit->job.checkpointable;
   if (const auto* ended = std::get_if<TaskEnded>(&command))
     if (const auto task = tasks_.find(key_of(ended->task)); task != tasks_.end()) vanish(task);
+  // A task does not outlive the device that was under it.
+  if (const auto* put = std::get_if<PutNode>(&command); put != nullptr && validate(put->node))
+    for (const TaskId id : engine_.cluster().displaced_by(put->node)) {
+      const Task& lost = engine_.cluster().task(id);
+      const TaskRef ref{engine_.cluster().job(lost.job).id, lost.group, lost.rank};
+      const auto task = tasks_.find(key_of(ref));
+      if (task != tasks_.end() && task->second.place.node == put->node.name) vanish(task);
+    }
   if (const auto* removed = std::get_if<RemoveNode>(&command))
     for (auto task = tasks_.begin(); task != tasks_.end();) {
       const auto here = task++;
