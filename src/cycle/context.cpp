@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "cycle/cycle.hpp"
@@ -106,12 +108,31 @@ void CycleContext::settle(JobId job) {
   if (record.active_tasks == 0 || !waiting_members(cluster, job, nullptr).empty()) queue.push(job);
 }
 
+namespace {
+
+// Who left or gave its promise up, and has no other place, was evicted for whoever the plan is for.
+void note_evictions(const Cluster& cluster, const std::vector<Decision>& net,
+                    EvictionOrder& order) {
+  std::set<std::tuple<JobId, int, int>> placed;
+  for (const Decision& d : net)
+    if (d.kind == Decision::Kind::Nominate || d.kind == Decision::Kind::Start)
+      placed.emplace(d.job, d.group, d.rank);
+  for (const Decision& d : net) {
+    const bool leaves = d.kind == Decision::Kind::Evict || d.kind == Decision::Kind::Drop;
+    if (!leaves || d.job == d.for_job || placed.contains({d.job, d.group, d.rank})) continue;
+    order.note(cluster.job(d.job).seq, cluster.job(d.for_job).seq);
+  }
+}
+
+}  // namespace
+
 void CycleContext::keep(Trial& trial, JobId for_job) {
   NetOutcome outcome(cluster);
   std::vector<Trial::Change> kept = trial.keep();
   for (const Trial::Change& change : kept) outcome.add(change, for_job, phase);
   if (undo != nullptr) undo->adopt(std::move(kept));
   const std::vector<Decision> net = outcome.take();
+  if (undo == nullptr) note_evictions(cluster, net, eviction_order);
   JobId last;
   for (const Decision& d : net) {
     if (d.job != last) settle(d.job);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "queue/members.hpp"
+
 namespace gs {
 
 const std::vector<Phase>& phases() {
@@ -66,6 +68,15 @@ void erase_marked(std::vector<Decision>& decisions, const std::vector<bool>& gon
   decisions.resize(kept);
 }
 
+// The rest of the gang waits with the one that has to.
+void hold_starts(CycleContext& context, JobId job) {
+  for (Decision& d : context.decisions) {
+    if (d.job != job || d.kind != Decision::Kind::Start) continue;
+    d.kind = Decision::Kind::Nominate;
+    context.cluster.set_task_state(d.task, TaskState::Nominated);
+  }
+}
+
 // What one phase started and a later one evicted has not started: nobody was told yet. Its place
 // is free at once.
 bool take_back_starts(CycleContext& context) {
@@ -85,6 +96,12 @@ bool take_back_starts(CycleContext& context) {
     context.cluster.remove_task(d.task);
     jobs.push_back(d.job);
   }
+  for (const JobId job : jobs) {
+    if (fill_of(context.cluster, job, nullptr) != Fill::BelowMin &&
+        context.cluster.job(job).nominated_tasks == 0)
+      continue;
+    hold_starts(context, job);
+  }
   for (const JobId job : jobs) context.settle(job);
   erase_marked(context.decisions, gone);
   return !jobs.empty();
@@ -94,12 +111,11 @@ bool take_back_starts(CycleContext& context) {
 // has the room in the end.
 void forget_promises(std::vector<Decision>& decisions) {
   std::map<MemberKey, std::size_t> promised;
-  std::map<MemberKey, std::size_t> evicted;
-  std::map<JobId, JobId> taken_over;  // whose promise went to whom
+  std::map<MemberKey, Decision> dropped;  // the last promise taken back
+  std::map<JobId, JobId> taken_over;      // whose promise went to whom
   std::vector<bool> gone(decisions.size(), false);
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const Decision& d = decisions[i];
-    if (d.kind == Decision::Kind::Evict) evicted[key_of(d)] = i;
     if (d.kind == Decision::Kind::Nominate) promised[key_of(d)] = i;
     const auto it = promised.find(key_of(d));
     if (it == promised.end() || it->second == i) continue;
@@ -108,18 +124,23 @@ void forget_promises(std::vector<Decision>& decisions) {
     if (d.kind != Decision::Kind::Drop) continue;
     gone[i] = true;
     taken_over[d.job] = d.for_job;
-    if (const auto e = evicted.find(key_of(d)); e != evicted.end()) {
-      decisions[e->second].moved = false;  // it would have moved, but for this one
-      decisions[e->second].for_job = d.for_job;
-      decisions[e->second].phase = d.phase;
-    }
+    dropped[key_of(d)] = d;
   }
   erase_marked(decisions, gone);
   std::set<JobId> placed;
+  std::set<MemberKey> has_place;
   for (const Decision& d : decisions)
-    if (d.kind == Decision::Kind::Start || d.kind == Decision::Kind::Nominate) placed.insert(d.job);
+    if (d.kind == Decision::Kind::Start || d.kind == Decision::Kind::Nominate) {
+      placed.insert(d.job);
+      has_place.insert(key_of(d));
+    }
   for (Decision& d : decisions) {
     if (d.kind != Decision::Kind::Evict) continue;
+    d.moved = has_place.contains(key_of(d));
+    if (const auto it = dropped.find(key_of(d)); it != dropped.end() && !d.moved) {
+      d.for_job = it->second.for_job;  // it would have moved, but for this one
+      d.phase = it->second.phase;
+    }
     for (std::size_t n = 0; n < taken_over.size() && placed.count(d.for_job) == 0; ++n)
       if (const auto it = taken_over.find(d.for_job); it != taken_over.end())
         d.for_job = it->second;
@@ -131,8 +152,9 @@ void forget_promises(std::vector<Decision>& decisions) {
 std::vector<Decision> Cycle::run(Instant now) {
   decay_usage(cluster_, config_.usage_half_life, now);
   shares_.compute(cluster_, {queue_.demand(), config_.usage_half_life, now});
-  CycleContext context{cluster_,      config_,   placer_, queue_, shares_, nominated_, broken_,
-                       reservations_, searched_, now,     {},     {},      {},         ""};
+  CycleContext context{
+      cluster_,  config_,         placer_, queue_, shares_, nominated_, broken_, reservations_,
+      searched_, eviction_order_, now,     {},     {},      {},         ""};
   counts_.clear();
   for (const Phase* phase : plan_of(config_)) {
     if (!enabled(*phase)) continue;

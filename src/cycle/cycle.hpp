@@ -17,6 +17,7 @@
 
 #include "base/ids.hpp"
 #include "cluster/trial.hpp"
+#include "cycle/eviction_order.hpp"
 #include "model/config.hpp"
 #include "model/why.hpp"
 #include "placement/place.hpp"
@@ -68,6 +69,7 @@ struct CycleContext {
   std::set<std::pair<std::uint64_t, JobId>>& broken;  // jobs that lost members, by seq
   std::vector<Reservation>& reservations;             // of this cycle, in order
   std::set<JobId>& searched;                          // jobs for which a reservation was looked for
+  EvictionOrder& eviction_order;                      // who may not evict whom any more
   Instant now;
   std::vector<Decision> decisions;
   std::map<LaneId, WaitReason> reasons;
@@ -128,6 +130,8 @@ class Cycle {
   const std::vector<Reservation>& reservations() const { return reservations_; }
   // Whether a reservation was looked for: then having none means that no known end helps.
   bool searched(JobId job) const { return searched_.contains(job); }
+  EvictionOrder& eviction_order() { return eviction_order_; }
+  const EvictionOrder& eviction_order() const { return eviction_order_; }
   void verify_after_phases(bool on) { verify_ = on; }
 
  private:
@@ -142,6 +146,7 @@ class Cycle {
   std::set<std::pair<std::uint64_t, JobId>> broken_;
   std::vector<Reservation> reservations_;
   std::set<JobId> searched_;
+  EvictionOrder eviction_order_;
   std::map<LaneId, WaitReason> reasons_;
   std::vector<PhaseCount> counts_;
   bool verify_ = false;

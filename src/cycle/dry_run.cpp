@@ -21,8 +21,9 @@ void Cycle::dry_run(JobId job, Instant now, const std::function<void(const DryOu
   std::vector<Reservation> reservations;
   std::set<JobId> searched;
   Trial undo(cluster_);
-  CycleContext context{cluster_, config_, placer_, alone, shares, nominated, broken, reservations,
-                       searched, now,     {},      {},    {},     "dry-run", &undo};
+  CycleContext context{cluster_,     config_,  placer_,         alone, shares, nominated, broken,
+                       reservations, searched, eviction_order_, now,   {},     {},        {},
+                       "dry-run",    &undo};
   const std::vector<Member> members = next_members(cluster_, job, nullptr);
   WaitReason reason;
   std::optional<Reservation> start;

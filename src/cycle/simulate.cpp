@@ -1,10 +1,12 @@
 #include "cycle/simulate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "cycle/attempt.hpp"
 #include "queue/order_tree.hpp"
+#include "queue/quota.hpp"
 
 namespace gs {
 namespace {
@@ -19,20 +21,21 @@ std::uint64_t member_key(JobId job, int group, int rank) {
 bool Simulation::run(Trial& trial, const Ask& ask) {
   evicted_.clear();
   needed_.clear();
-  back_.clear();
+  left_.clear();
   hopeless_.clear();
   lost_.clear();
   moved_ = 0;
   victims_ = ask.victims;
   evict(trial, ask);
   if (!serve(trial, ask)) return false;
-  spare_needless_moves(trial, ask);
+  let_stay(trial, ask);
   take_stock(ask);
   return true;
 }
 
 void Simulation::evict(Trial& trial, const Ask& ask) {
   for (const VictimTask& task : ask.victims) {
+    left_.insert(member_key(task.job, task.group, task.rank));
     if (task.nominated) {
       trial.drop(task.id);
       // If it was to move there, the task that it replaces still leaves; it may move elsewhere.
@@ -58,10 +61,11 @@ bool Simulation::serve(Trial& trial, const Ask& ask) {
                                      cluster.smallest_gpu_memory_mib()));
   order.add({ask.job, job_key(cluster, ask.job, aging), asked, 0});
   std::unordered_set<JobId> queued{ask.job};
+  const auto queue = [&](JobId job) {
+    order.add({job, job_key(cluster, job, aging), next_amounts(cluster, job, &evicted_), 0});
+  };
   for (const VictimTask& task : ask.victims)
-    if (queued.insert(task.job).second)
-      order.add({task.job, job_key(cluster, task.job, aging),
-                 next_amounts(cluster, task.job, &evicted_), 0});
+    if (queued.insert(task.job).second) queue(task.job);
   const auto place_job = [&] {
     return attempt(context_, trial, ask.job, ask.members, Firmness::Nominate, ask.among).placed;
   };
@@ -70,11 +74,21 @@ bool Simulation::serve(Trial& trial, const Ask& ask) {
     const JobId job = order.pop().job;
     if (job == ask.job) {
       if (!ask.job_first && !place_job()) return false;
-    } else if (!come_back(trial, ask, job) && ask.nobody_lost) {
+    } else if (come_back(trial, ask, job)) {
+      if (has_more_to_place(job)) queue(job);
+    } else if (ask.nobody_lost) {
       return false;
     }
   }
   return true;
+}
+
+// A job comes back with what it can't run without, and then task by task.
+bool Simulation::has_more_to_place(JobId job) const {
+  const std::vector<Member> next = next_members(context_.cluster, job, &evicted_);
+  return std::any_of(next.begin(), next.end(), [&](const Member& m) {
+    return left_.count(member_key(job, m.group, m.rank)) > 0;
+  });
 }
 
 bool Simulation::come_back(Trial& trial, const Ask& ask, JobId job) {
@@ -83,12 +97,13 @@ bool Simulation::come_back(Trial& trial, const Ask& ask, JobId job) {
   const std::uint64_t kind = std::uint64_t{record.tenant.v} << 32 | record.shape.v;
   // Room only shrinks while others come back: what its twin did not find, it does not find either.
   if (fresh && hopeless_.count(kind) > 0) return false;
+  if (!is_ready(context_.cluster, job, &evicted_)) return false;
   const std::vector<Member> members = next_members(context_.cluster, job, &evicted_);
   if (!attempt(context_, trial, job, members, Firmness::Nominate, ask.among).placed) {
     if (fresh) hopeless_.insert(kind);
     return false;
   }
-  for (const Member& m : members) back_.insert(member_key(job, m.group, m.rank));
+  for (const Member& m : members) left_.erase(member_key(job, m.group, m.rank));
   return true;
 }
 
@@ -139,39 +154,62 @@ bool lies_together(const JobShape& shape) {
 
 }  // namespace
 
-void Simulation::spare_needless_moves(Trial& trial, const Ask& ask) {
+// Back to its own place, giving up another one that it may have been promised. False if somebody
+// needs what it has there; then the caller rolls back.
+bool Simulation::put_back(Trial& trial, const VictimTask& task) {
   const Cluster& cluster = context_.cluster;
-  std::unordered_map<std::uint64_t, TaskId> placed;
-  for (const Trial::Change& change : trial.changes()) {
-    if (change.kind != Trial::Kind::Placed) continue;
-    const Task& task = cluster.task(change.task);
-    if (task.job.valid() && task.state == TaskState::Nominated)
-      placed[member_key(task.job, task.group, task.rank)] = change.task;
+  if (task.nominated) return false;
+  for (const TaskId id : std::vector<TaskId>(cluster.job(task.job).tasks)) {
+    const Task& other = cluster.task(id);
+    if (other.group == task.group && other.rank == task.rank && other.state == TaskState::Nominated)
+      trial.drop(id);
   }
-  const auto stays = [&](const VictimTask& task) {
-    const auto it = placed.find(member_key(task.job, task.group, task.rank));
-    if (task.nominated || it == placed.end()) return true;
-    trial.drop(it->second);
-    trial.spare(task.id);
-    return is_sound(cluster, cluster.task(task.id));
-  };
-  std::unordered_set<JobId> seen;
-  for (const VictimTask& first : ask.victims) {
+  if (cluster.task(task.id).state != TaskState::Releasing) return true;  // it is there already
+  const JobRecord& record = cluster.job(task.job);
+  if (record.active_tasks == 0 && over_limit(cluster, record.tenant, {}, 1)) return false;
+  trial.spare(task.id);
+  const Task& old = cluster.task(task.id);
+  std::vector<std::uint32_t> models;
+  if (old.place.gpus != 0)
+    models.push_back(
+        cluster.node(old.place.node)
+            .layout->model[static_cast<std::size_t>(std::countr_zero(old.place.gpus))]);
+  return is_sound(cluster, old) &&
+         !exceeded(cluster, record.tenant, record.preemptible, cluster.usage(old), models);
+}
+
+// Whoever left although nobody took its old place stays there: those that are served first have the
+// first say. A job whose members lie together stays as a whole or not at all.
+void Simulation::let_stay(Trial& trial, const Ask& ask) {
+  std::vector<JobId> jobs;
+  std::unordered_map<JobId, std::vector<const VictimTask*>> tasks;  // last to leave first
+  for (auto task = ask.victims.rbegin(); task != ask.victims.rend(); ++task) {
+    if (tasks[task->job].empty()) jobs.push_back(task->job);
+    tasks[task->job].push_back(&*task);
+  }
+  const auto stay = [&](const std::vector<const VictimTask*>& some) {
     const std::size_t mark = trial.mark();
-    bool all = true;
-    if (!lies_together(cluster.shape_of(first.job))) {
-      all = stays(first);
-    } else if (seen.insert(first.job).second) {
-      for (const VictimTask& task : ask.victims)
-        all = all && (task.job != first.job || stays(task));
+    for (const VictimTask* task : some) {
+      if (put_back(trial, *task)) continue;
+      trial.rollback(mark);
+      return false;
     }
-    if (!all) trial.rollback(mark);
+    for (const VictimTask* task : some) left_.erase(member_key(task->job, task->group, task->rank));
+    return true;
+  };
+  for (const JobId job : jobs) {
+    if (stay(tasks[job]) || lies_together(context_.cluster.shape_of(job))) continue;
+    for (const VictimTask* task : tasks[job]) {
+      const bool lost = left_.count(member_key(job, task->group, task->rank)) > 0;
+      if (lost && fill_of(context_.cluster, job, nullptr) == Fill::BelowMin) continue;
+      stay({task});
+    }
   }
 }
 
 void Simulation::take_stock(const Ask& ask) {
   for (const VictimTask& task : ask.victims) {
-    if (back_.count(member_key(task.job, task.group, task.rank)) == 0) {
+    if (left_.count(member_key(task.job, task.group, task.rank)) > 0) {
       lost_.push_back(task);
       needed_.set(task.id);
     } else if (task.nominated || context_.cluster.task(task.id).state != TaskState::Running) {

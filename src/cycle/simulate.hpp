@@ -2,7 +2,7 @@
 //
 // They all leave; then they and the waiting job are placed anew, in the order in which they would
 // be served. Who finds its own place again runs on; who finds another one is moved; who finds none
-// is lost. In the end, whoever was moved although nobody took its old place stays there.
+// is lost. In the end, whoever left although nobody took its old place stays there.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,15 @@ class Simulation {
   void evict(Trial& trial, const Ask& ask);
   bool serve(Trial& trial, const Ask& ask);
   bool come_back(Trial& trial, const Ask& ask, JobId job);
-  void spare_needless_moves(Trial& trial, const Ask& ask);
+  bool has_more_to_place(JobId job) const;
+  bool put_back(Trial& trial, const VictimTask& task);
+  void let_stay(Trial& trial, const Ask& ask);
   void take_stock(const Ask& ask);
 
   CycleContext& context_;
   TaskMarks evicted_;
   TaskMarks needed_;
-  std::unordered_set<std::uint64_t> back_;      // members that found a place again
+  std::unordered_set<std::uint64_t> left_;      // members that left and have no place yet
   std::unordered_set<std::uint64_t> hopeless_;  // tenant and shape that found none
   std::vector<VictimTask> victims_;
   std::vector<VictimTask> lost_;

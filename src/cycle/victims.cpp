@@ -87,6 +87,9 @@ UnitStream::UnitStream(VictimPool& pool, const Ask& ask)
       ask_(ask),
       tenants_(pool.context().cluster, pool.context().shares, pool.context().config.tier_step),
       tree_(pool.context().cluster, tenants_, OrderTree::Way::TakeFrom) {
+  // A move takes nothing from anybody.
+  if (!ask.only_movable)
+    untouchable_ = pool.context().eviction_order.above(pool.context().cluster.job(ask.for_job).seq);
   for (const TenantId tenant : pool.tenants()) {
     if (!ask.from(tenant)) continue;
     sources_.push_back({&pool.of(tenant), 0});
@@ -97,6 +100,7 @@ UnitStream::UnitStream(VictimPool& pool, const Ask& ask)
 bool UnitStream::eligible(JobId job) const {
   const JobRecord& record = pool_.context().cluster.job(job);
   if (job == ask_.for_job || record.active_tasks == 0) return false;
+  if (untouchable_.contains(record.seq)) return false;
   return record.priority < ask_.below_priority && (!ask_.only_movable || record.movable);
 }
 

@@ -86,6 +86,7 @@ class UnitStream {
   };
   VictimPool& pool_;
   Ask ask_;
+  std::set<EvictionOrder::Seq> untouchable_;  // the job was evicted for these
   TenantOrder tenants_;
   OrderTree tree_;
   std::vector<Source> sources_;

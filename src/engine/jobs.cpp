@@ -98,6 +98,7 @@ Status Engine::Impl::apply(const SetPriority& command) {
   const bool queued = queue.contains(id);
   queue.erase(id);
   cluster.job(id).priority = command.priority;
+  cycle.eviction_order().forget(cluster.job(id).seq);  // who is more important was asked anew
   if (queued) queue.push(id);
   return ok_status();
 }
@@ -144,6 +145,7 @@ void Engine::Impl::end_job(JobId id, JobState state, std::optional<Why> why) {
   const std::uint64_t seq = cluster.job(id).seq;
   cycle.broken().erase({seq, id});
   std::erase(cycle.nominated(), id);
+  cycle.eviction_order().forget(seq);
   --cluster.tenant(cluster.job(id).tenant).jobs;
   set_state(id, state, std::move(why));
   cluster.forget_job(id);

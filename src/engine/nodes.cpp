@@ -41,6 +41,14 @@ Status Engine::Impl::apply(const SetConfig& command) {
     return invalid("config: node_policy: there is no policy '" + command.config.node_policy + "'");
   config = command.config;
   placer.reconfigured();
+  // What counts as hot may be another thing now.
+  for (std::size_t n = 0; n < cluster.node_count(); ++n) {
+    const NodeState& node = cluster.node(NodeId{n});
+    for (int gpu = 0; !node.gone && gpu < static_cast<int>(node.spec.gpus.size()); ++gpu) {
+      const Gpu& spec = node.spec.gpus[static_cast<std::size_t>(gpu)];
+      report(NodeId{n}, gpu, spec.health, spec.temperature_c);
+    }
+  }
   return ok_status();
 }
 

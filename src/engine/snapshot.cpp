@@ -18,7 +18,14 @@ NodeSnapshot snapshot_of(const NodeState& node, const Names& resources) {
   return out;
 }
 
-TaskSnapshot snapshot_of(const Task& task, const TaskPlace& place) {
+int instance_index(const NodeState& node, const MigPick& pick) {
+  const auto& instances = node.mig_gpu(pick.gpu)->instances;
+  const auto it = std::find_if(instances.begin(), instances.end(),
+                               [&](const MigSlotState& i) { return i.id == pick.id; });
+  return static_cast<int>(it - instances.begin());
+}
+
+TaskSnapshot snapshot_of(const Task& task, const TaskPlace& place, const NodeState& node) {
   TaskSnapshot out;
   out.group = task.group;
   out.rank = task.rank;
@@ -26,24 +33,20 @@ TaskSnapshot snapshot_of(const Task& task, const TaskPlace& place) {
   out.node = place.node;
   out.gpus = task.place.gpus;
   out.mig = place.mig;
+  for (const MigPick& pick : task.place.mig) out.mig_instance.push_back(instance_index(node, pick));
   out.since = task.since;
   out.started = task.started;
   return out;
 }
 
-// The free instance that the pick names.
-MigPick find_pick(const NodeState& node, const MigPlace& place, TaskState state, Names& resources) {
-  const std::uint32_t profile = resources.intern("mig:" + place.profile);
-  for (const MigGpuState& gpu : node.mig) {
-    if (gpu.gpu != place.gpu) continue;
-    for (const MigSlotState& i : gpu.instances) {
-      const bool taken = state == TaskState::Nominated ? i.nominated : i.used;
-      if (i.profile == profile && i.start == place.start && !taken)
-        return {static_cast<std::uint8_t>(place.gpu), i.start, i.size, i.id, profile, false};
-    }
-  }
-  CHECK_MSG(false, "snapshot: a MIG instance of a task is not on its node");
-  return {};
+// A promised instance that does not exist yet is cut in the books anew.
+MigPick pick_of(const NodeState& node, const MigPlace& place, int instance, TaskState state) {
+  const MigGpuState* gpu = node.mig_gpu(place.gpu);
+  CHECK_MSG(gpu != nullptr && instance < static_cast<int>(gpu->instances.size()),
+            "snapshot: a MIG instance of a task is not on its node");
+  const MigSlotState& i = gpu->instances[static_cast<std::size_t>(instance)];
+  return {static_cast<std::uint8_t>(place.gpu),         i.start, i.size, i.id, i.profile,
+          place.create && state == TaskState::Nominated};
 }
 
 }  // namespace
@@ -84,10 +87,12 @@ Snapshot Engine::snapshot() const {
     value.waiting_since = job.waiting_since;
     value.ran_ms = job.ran_ms;
     value.preemptions = job.preemptions;
+    value.evicted_for = from.cycle.eviction_order().evicted_for(job.seq);
     value.queued = from.queue.contains(id);
     value.broken = from.cycle.broken().contains({job.seq, id});
     for (const TaskId task : job.tasks)
-      value.tasks.push_back(snapshot_of(cluster.task(task), from.place_value(cluster.task(task))));
+      value.tasks.push_back(snapshot_of(cluster.task(task), from.place_value(cluster.task(task)),
+                                        cluster.node(cluster.task(task).place.node)));
     for (const auto& [group, rank] : job.ended) value.ended.emplace_back(group, rank);
     out.jobs.push_back(std::move(value));
   }
@@ -119,14 +124,16 @@ void Engine::Impl::restore(const JobSnapshot& value) {
     CHECK_MSG(node.valid(), "snapshot: a task is on a node that is not there");
     const auto state = static_cast<TaskState>(task.state);
     Allocation place{node, task.gpus, {}};
-    for (const MigPlace& pick : task.mig)
-      place.mig.push_back(find_pick(cluster.node(node), pick, state, cluster.shapes().resources()));
+    for (std::size_t i = 0; i < task.mig.size(); ++i)
+      place.mig.push_back(pick_of(cluster.node(node), task.mig[i], task.mig_instance[i], state));
     const TaskId placed =
         cluster.place(id, task.group, task.rank, std::move(place), state, task.since);
     if (task.started) cluster.set_started(placed);
   }
   if (cluster.job(id).nominated_tasks > 0) cycle.nominated().push_back(id);
   if (value.broken) cycle.broken().insert({value.seq, id});
+  for (const std::uint64_t evictor : value.evicted_for)
+    cycle.eviction_order().note(value.seq, evictor);
   if (value.queued) queue.push(id);
   watch_deadline(id);
 }
@@ -159,7 +166,10 @@ std::unique_ptr<Engine> Engine::restore(const Snapshot& snapshot) {
 }
 
 std::uint64_t Engine::hash() const {
-  return Hash{}.add(impl_->cluster.hash()).add(impl_->placer.demand().hash()).value();
+  Hash hash;
+  hash.add(impl_->cluster.hash()).add(impl_->placer.demand().hash());
+  impl_->cycle.eviction_order().add_to(hash);
+  return hash.value();
 }
 
 }  // namespace gs

@@ -35,6 +35,7 @@ struct TaskSnapshot {
   std::string node;
   std::uint64_t gpus = 0;
   std::vector<MigPlace> mig;
+  std::vector<int> mig_instance;  // which instance of its GPU, for each of `mig`
   Instant since;
   bool started = false;  // the driver has confirmed it
 };
@@ -49,6 +50,7 @@ struct JobSnapshot {
   Instant waiting_since;
   std::int64_t ran_ms = 0;
   int preemptions = 0;
+  std::vector<std::uint64_t> evicted_for;  // seq of jobs that it may not evict in turn
   bool queued = false;
   bool broken = false;  // lost members that the next cycle has to replace
   std::vector<TaskSnapshot> tasks;

@@ -132,30 +132,48 @@ int child_set(const JobShape& shape, int group, int set) {
   return below;
 }
 
+// What is placed as one: a group that hangs in the set itself, or everything of a set below it.
+struct Child {
+  int set = -1;  // -1: a group
+  std::vector<int> entries;
+};
+
+std::vector<Child> children_of(const JobShape& shape, const PlaceAsk& ask, int set,
+                               const std::vector<int>& entries) {
+  std::vector<Child> children;
+  for (const int entry : entries) {
+    const int below = child_set(shape, ask.tasks[static_cast<std::size_t>(entry)].group, set);
+    const auto known = std::find_if(children.begin(), children.end(), [&](const Child& child) {
+      return below >= 0 && child.set == below;
+    });
+    if (known != children.end())
+      known->entries.push_back(entry);
+    else
+      children.push_back({below, {entry}});
+  }
+  return children;
+}
+
 }  // namespace
 
+// One child of a set after the other. Whoever finds no room goes first in the next attempt, so that
+// those who can lie anywhere don't take the only place of those who can't.
 bool Placer::Impl::place_members(Trial& trial, const PlaceAsk& ask, int set,
                                  const std::vector<int>& entries, Scope scope) {
-  const JobShape& shape = cluster.shape_of(ask.job);
-  std::vector<bool> done(entries.size(), false);
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (done[i]) continue;
-    const GroupTasks& tasks = ask.tasks[static_cast<std::size_t>(entries[i])];
-    const int below = child_set(shape, tasks.group, set);
-    if (below < 0) {
-      if (!place_group(trial, ask, tasks, scope)) return false;
-      continue;
-    }
-    std::vector<int> together;
-    for (std::size_t j = i; j < entries.size(); ++j) {
-      if (child_set(shape, ask.tasks[static_cast<std::size_t>(entries[j])].group, set) != below)
-        continue;
-      together.push_back(entries[j]);
-      done[j] = true;
-    }
-    if (!place_set(trial, ask, below, together, scope)) return false;
+  std::vector<Child> children = children_of(cluster.shape_of(ask.job), ask, set, entries);
+  const auto place_child = [&](const Child& child) {
+    return child.set < 0 ? place_group(trial, ask, ask.tasks[static_cast<std::size_t>(child.entries.front())], scope)
+                         : place_set(trial, ask, child.set, child.entries, scope);
+  };
+  const std::size_t mark = trial.mark();
+  for (std::size_t tries = 0; tries < children.size(); ++tries) {
+    const auto failed = std::find_if_not(children.begin(), children.end(), place_child);
+    if (failed == children.end()) return true;
+    trial.rollback(mark);
+    if (failed == children.begin()) return false;  // not even alone
+    std::rotate(children.begin(), failed, failed + 1);
   }
-  return true;
+  return children.empty();
 }
 
 // Everything below the set inside one domain: each candidate is tried whole, the tightest first,

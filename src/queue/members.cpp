@@ -1,6 +1,7 @@
 #include "queue/members.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace gs {
 namespace {
@@ -152,18 +153,24 @@ RanksByGroup waiting_ranks(const Cluster& cluster, JobId job, const TaskMarks* e
   const JobShape& shape = cluster.shape_of(job);
   const JobRecord& record = cluster.job(job);
   RanksByGroup ranks(shape.groups.size());
+  // What was evicted in the trial at hand ran, so it had arrived.
+  std::set<std::pair<int, int>> back, leaving;
+  for (std::size_t i = 0; record.releasing_tasks > 0 && i < record.tasks.size(); ++i) {
+    const TaskId id = record.tasks[i];
+    const Task& task = cluster.task(id);
+    if (task.state != TaskState::Releasing) continue;
+    const bool in_trial = evicted != nullptr && evicted->has(id);
+    (in_trial ? back : leaving).emplace(task.group, task.rank);
+  }
   int arrived = record.arrived < 0 ? shape.tasks : record.arrived;
   for (std::size_t g = 0; g < shape.groups.size(); ++g) {
     ranks[g] = cluster.missing_ranks(job, static_cast<int>(g));
     const int here = std::min(arrived, shape.groups[g].count);
     arrived -= here;
-    std::erase_if(ranks[g], [&](int rank) { return rank >= here; });
-  }
-  if (record.releasing_tasks == 0) return ranks;
-  for (const TaskId id : record.tasks) {
-    const Task& task = cluster.task(id);
-    if (task.state != TaskState::Releasing || (evicted != nullptr && evicted->has(id))) continue;
-    std::erase(ranks[task.group], task.rank);
+    std::erase_if(ranks[g], [&](int rank) {
+      const std::pair<int, int> member{static_cast<int>(g), rank};
+      return leaving.contains(member) || (rank >= here && !back.contains(member));
+    });
   }
   return ranks;
 }

@@ -12,8 +12,9 @@
 namespace gs {
 namespace {
 
-// Tasks of each group that run or have succeeded, counting promises if asked to.
-std::vector<int> counts(const MirrorJob& job, bool with_promises) {
+// Tasks of each group that run, have succeeded, or are on their way from one place to another;
+// with `promised` also those that only have a place to come.
+std::vector<int> counts(const MirrorJob& job, bool promised) {
   std::vector<std::set<int>> ranks(job.spec.groups.size());
   const auto add = [&](Rank rank) {
     ranks[static_cast<std::size_t>(rank.first)].insert(rank.second);
@@ -21,8 +22,8 @@ std::vector<int> counts(const MirrorJob& job, bool with_promises) {
   for (const auto& [rank, task] : job.tasks)
     if (!task.stopping) add(rank);
   for (const Rank& rank : job.succeeded) add(rank);
-  if (with_promises)
-    for (const auto& [rank, place] : job.nominated) add(rank);
+  for (const auto& [rank, place] : job.nominated)
+    if (promised || job.tasks.count(rank) > 0) add(rank);
   std::vector<int> count;
   for (const auto& group : ranks) count.push_back(static_cast<int>(group.size()));
   return count;

@@ -77,7 +77,12 @@ std::string Mirror::domain_of(const MirrorNode& node, int level) const {
 // ---------------------------------------------------------------- what is told
 
 void Mirror::told(const Command& command, Instant now) {
-  if (const auto* c = std::get_if<SetConfig>(&command)) config_ = c->config;
+  if (const auto* c = std::get_if<SetConfig>(&command)) {
+    config_ = c->config;
+    for (auto& [name, node] : nodes_)
+      for (const Gpu& gpu : std::vector<Gpu>(node.spec.gpus))
+        heat(node, gpu.index, gpu.temperature_c);
+  }
   if (const auto* c = std::get_if<SetTopology>(&command)) levels_ = c->levels;
   if (const auto* c = std::get_if<PutNode>(&command)) put_node(*c);
   if (const auto* c = std::get_if<RemoveNode>(&command))
