@@ -642,6 +642,7 @@ void Cluster::hold(NodeId id, const Hold& hold, int sign) {
     books.memory_mib.nominated += sign * part.memory_mib;
     node.refresh_gpu(part.gpu);
   }
+  for (const int gpu : hold.mig_gpus) node.gpus[static_cast<std::size_t>(gpu)].mig_holds += sign;
   touch(id);
 }
 

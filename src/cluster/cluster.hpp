@@ -40,6 +40,7 @@ struct Hold {
     std::int64_t memory_mib = 0;
   };
   std::vector<Part> parts;
+  std::vector<int> mig_gpus;  // GPUs of which nobody gets an instance
 };
 
 class Cluster {

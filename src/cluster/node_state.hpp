@@ -44,6 +44,7 @@ struct GpuState {
   // there are only releasing ones.
   JobId pin_owner;
   int pin_tasks = 0, pin_releasing = 0;
+  int mig_holds = 0;  // reservations that keep its MIG instances for themselves
 
   bool pinned(View view) const { return pin_tasks > (view == View::Now ? 0 : pin_releasing); }
 };

@@ -31,6 +31,7 @@ void subtract(Hold& hold, const Hold& held) {
 
 bool is_empty(const Hold& hold) {
   return hold.cpu_milli == 0 && hold.memory_bytes == 0 && hold.parts.empty() &&
+         hold.mig_gpus.empty() &&
          std::all_of(hold.named.begin(), hold.named.end(),
                      [](const auto& n) { return n.second == 0; });
 }
@@ -44,6 +45,12 @@ Reservations::~Reservations() { set_holds(-1); }
 void Reservations::set_holds(int sign) {
   for (Made& made : made_)
     if (made.held == (sign < 0)) set_hold(made, sign);
+}
+
+void Reservations::set_mig_holds(int sign) {
+  for (const Made& made : made_)
+    for (const auto& [node, hold] : made.holds)
+      context_.cluster.hold(node, {0, 0, {}, {}, hold.mig_gpus}, sign);
 }
 
 void Reservations::set_hold(Made& made, int sign) {
@@ -127,6 +134,19 @@ std::vector<std::size_t> instants(const Events& events) {
 
 bool Reservations::reserve(JobId job, const std::vector<Member>& members) {
   set_holds(-1);
+  // How a GPU will be cut by then nobody knows, so its instances are not shared out in advance.
+  set_mig_holds(+1);
+  const bool found = search(job, members);
+  set_mig_holds(-1);
+  if (found) {
+    made_.push_back(std::move(found_));
+    context_.reservations.push_back(made_.back().value);
+  }
+  set_holds(+1);
+  return found;
+}
+
+bool Reservations::search(JobId job, const std::vector<Member>& members) {
   Trial trial(context_.cluster);
   std::vector<std::vector<TaskId>> standing(made_.size());
   for (std::size_t i = 0; i < made_.size(); ++i)
@@ -149,11 +169,7 @@ bool Reservations::reserve(JobId job, const std::vector<Member>& members) {
   // The more has gone the more room there is: gallop, then halve.
   std::size_t high = 1;
   while (high < ends.size() && !fits_after(high)) high = std::min(2 * high, ends.size());
-  if (ends.empty() || !fits_after(high)) {
-    trial.rollback(0);
-    set_holds(+1);
-    return false;
-  }
+  if (ends.empty() || !fits_after(high)) return false;
   for (std::size_t low = high / 2 + 1; low < high;) {
     const std::size_t middle = low + (high - low) / 2;
     if (fits_after(middle))
@@ -164,37 +180,34 @@ bool Reservations::reserve(JobId job, const std::vector<Member>& members) {
   timeline.go_to(high);
   const std::size_t mark = trial.mark();
   CHECK(attempt(context_, trial, job, members, Firmness::Nominate, nullptr).placed);
-  Made made;
-  made.value = {job, all[ends[high - 1] - 1].at, {}};
-  plan(trial, mark, made);
-  trial.rollback(0);
-  made_.push_back(std::move(made));
-  context_.reservations.push_back(made_.back().value);
-  set_holds(+1);
+  found_ = {};
+  found_.value = {job, all[ends[high - 1] - 1].at, {}};
+  plan(trial, mark, found_);
   return true;
 }
 
 // Writes down where the job will lie and what has to be kept free for it until then.
 void Reservations::plan(const Trial& trial, std::size_t mark, Made& made) {
   const Cluster& cluster = context_.cluster;
-  bool mig = false;
+  std::map<NodeId, std::vector<int>> mig_gpus;
   for (std::size_t i = mark; i < trial.changes().size(); ++i) {
     if (trial.changes()[i].kind != Trial::Kind::Placed) continue;
     const Task& task = cluster.task(trial.changes()[i].task);
-    made.places.push_back({task.group, task.rank, task.place});
-    mig |= !task.place.mig.empty();
+    made.places.push_back({task.group, task.rank, {task.place.node, task.place.gpus, {}}});
+    for (const MigPick& pick : task.place.mig) mig_gpus[task.place.node].push_back(pick.gpu);
     const auto& name = cluster.node(task.place.node).spec.name;
     if (std::find(made.value.nodes.begin(), made.value.nodes.end(), name) == made.value.nodes.end())
       made.value.nodes.push_back(name);
   }
-  // A MIG GPU may be cut anew by then: the start is a forecast, and nothing is held.
-  if (mig) made.places.clear();
   std::vector<NodeId> nodes;
   for (const Planned& planned : made.places)
     if (std::find(nodes.begin(), nodes.end(), planned.place.node) == nodes.end())
       nodes.push_back(planned.place.node);
-  for (const NodeId node : nodes)
-    if (Hold hold = hold_on(node); !is_empty(hold)) made.holds.emplace_back(node, std::move(hold));
+  for (const NodeId node : nodes) {
+    Hold hold = hold_on(node);
+    hold.mig_gpus = mig_gpus[node];
+    if (!is_empty(hold)) made.holds.emplace_back(node, std::move(hold));
+  }
 }
 
 // The trial has all reservations nominated and all that ends before the new one releasing. What is
@@ -208,7 +221,11 @@ Hold Reservations::hold_on(NodeId id) const {
     if (const std::int64_t amount = blocked(node.named[i]); amount > 0)
       hold.named.emplace_back(i, amount);
   for (int gpu = 0; gpu < node.layout->count; ++gpu) {
-    const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
+    GpuState books = node.gpus[static_cast<std::size_t>(gpu)];
+    if (books.pinned(View::Future)) {  // whoever is pinned there wants nobody beside it
+      books.milli.nominated = kWholeGpu;
+      books.memory_mib.nominated = books.memory_mib.capacity;
+    }
     hold.parts.push_back({gpu, static_cast<int>(blocked(books.milli)), blocked(books.memory_mib)});
   }
   for (const Made& made : made_)

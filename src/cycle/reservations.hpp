@@ -63,9 +63,12 @@ class Reservations {
   Instant end_of(JobId job, Instant start) const;
   void set_holds(int sign);
   void set_hold(Made& made, int sign);
+  void set_mig_holds(int sign);
+  bool search(JobId job, const std::vector<Member>& members);
 
   CycleContext& context_;
   std::vector<Made> made_;
+  Made found_;  // by the last search
 };
 
 }  // namespace gs

@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "base/check.hpp"
 #include "cycle/attempt.hpp"
 #include "queue/order_tree.hpp"
 #include "queue/quota.hpp"
@@ -154,28 +155,81 @@ bool lies_together(const JobShape& shape) {
 
 }  // namespace
 
-// Back to its own place, giving up another one that it may have been promised. False if somebody
-// needs what it has there; then the caller rolls back.
-bool Simulation::put_back(Trial& trial, const VictimTask& task) {
-  const Cluster& cluster = context_.cluster;
-  if (task.nominated) return false;
-  for (const TaskId id : std::vector<TaskId>(cluster.job(task.job).tasks)) {
-    const Task& other = cluster.task(id);
-    if (other.group == task.group && other.rank == task.rank && other.state == TaskState::Nominated)
-      trial.drop(id);
+namespace {
+
+// Nobody else is pinned to a device that the task is pinned to.
+bool own_pins(const Cluster& cluster, const Task& task) {
+  if (cluster.shape_of(task).request.gpu.pinned_ids.empty()) return true;
+  bool own = true;
+  for_each_gpu(task.place.gpus, [&](int gpu) {
+    const JobId owner = cluster.node(task.place.node).gpus[static_cast<std::size_t>(gpu)].pin_owner;
+    own &= !owner.valid() || owner == task.job;
+  });
+  return own;
+}
+
+// The member's task in this state; invalid if there is none.
+TaskId place_of(const Cluster& cluster, const VictimTask& member, TaskState state) {
+  for (const TaskId id : cluster.job(member.job).tasks) {
+    const Task& task = cluster.task(id);
+    if (task.group == member.group && task.rank == member.rank && task.state == state) return id;
   }
-  if (cluster.task(task.id).state != TaskState::Releasing) return true;  // it is there already
+  return {};
+}
+
+// A promise as it was when the trial first gave it up.
+Task dropped(const Trial& trial, TaskId id) {
+  for (const Trial::Change& change : trial.changes())
+    if (change.kind == Trial::Kind::Dropped && change.task == id) return change.before;
+  CHECK_MSG(false, "a promise that the plan gave up is not in its trial");
+  return {};
+}
+
+bool within_quota(const Cluster& cluster, const Task& task) {
   const JobRecord& record = cluster.job(task.job);
-  if (record.active_tasks == 0 && over_limit(cluster, record.tenant, {}, 1)) return false;
-  trial.spare(task.id);
-  const Task& old = cluster.task(task.id);
   std::vector<std::uint32_t> models;
-  if (old.place.gpus != 0)
+  if (task.place.gpus != 0)
     models.push_back(
-        cluster.node(old.place.node)
-            .layout->model[static_cast<std::size_t>(std::countr_zero(old.place.gpus))]);
-  return is_sound(cluster, old) &&
-         !exceeded(cluster, record.tenant, record.preemptible, cluster.usage(old), models);
+        cluster.node(task.place.node)
+            .layout->model[static_cast<std::size_t>(std::countr_zero(task.place.gpus))]);
+  return !exceeded(cluster, record.tenant, record.preemptible, cluster.usage(task), models);
+}
+
+}  // namespace
+
+// These members back to their own places (or promises of places), giving up others that they may
+// have been promised. False, and nothing is changed, if somebody needs what they have there.
+bool Simulation::stay(Trial& trial, const std::vector<const VictimTask*>& tasks) {
+  const Cluster& cluster = context_.cluster;
+  const std::size_t mark = trial.mark();
+  for (const VictimTask* task : tasks)
+    if (const TaskId promise = place_of(cluster, *task, TaskState::Nominated); promise.valid())
+      trial.drop(promise);
+  const auto go_back = [&](const VictimTask* task) {
+    const JobRecord& record = cluster.job(task->job);
+    if (record.active_tasks == 0 && over_limit(cluster, record.tenant, {}, 1)) return false;
+    if (!task->nominated) {
+      if (!own_pins(cluster, cluster.task(task->id))) return false;
+      if (cluster.task(task->id).state == TaskState::Releasing) trial.spare(task->id);
+      return within_quota(cluster, cluster.task(task->id));
+    }
+    const Task promise = dropped(trial, task->id);
+    if (!promise.place.mig.empty() || !own_pins(cluster, promise)) return false;
+    const TaskId again = trial.place(task->job, task->group, task->rank, promise.place,
+                                     TaskState::Nominated, promise.since);
+    return within_quota(cluster, cluster.task(again));
+  };
+  const auto is_sound_there = [&](const VictimTask* task) {
+    const auto state = task->nominated ? TaskState::Nominated : TaskState::Running;
+    return is_sound(cluster, cluster.task(place_of(cluster, *task, state)));
+  };
+  if (std::all_of(tasks.begin(), tasks.end(), go_back) &&
+      std::all_of(tasks.begin(), tasks.end(), is_sound_there)) {
+    for (const VictimTask* t : tasks) left_.erase(member_key(t->job, t->group, t->rank));
+    return true;
+  }
+  trial.rollback(mark);
+  return false;
 }
 
 // Whoever left although nobody took its old place stays there: those that are served first have the
@@ -187,22 +241,12 @@ void Simulation::let_stay(Trial& trial, const Ask& ask) {
     if (tasks[task->job].empty()) jobs.push_back(task->job);
     tasks[task->job].push_back(&*task);
   }
-  const auto stay = [&](const std::vector<const VictimTask*>& some) {
-    const std::size_t mark = trial.mark();
-    for (const VictimTask* task : some) {
-      if (put_back(trial, *task)) continue;
-      trial.rollback(mark);
-      return false;
-    }
-    for (const VictimTask* task : some) left_.erase(member_key(task->job, task->group, task->rank));
-    return true;
-  };
   for (const JobId job : jobs) {
-    if (stay(tasks[job]) || lies_together(context_.cluster.shape_of(job))) continue;
+    if (stay(trial, tasks[job]) || lies_together(context_.cluster.shape_of(job))) continue;
     for (const VictimTask* task : tasks[job]) {
       const bool lost = left_.count(member_key(job, task->group, task->rank)) > 0;
       if (lost && fill_of(context_.cluster, job, nullptr) == Fill::BelowMin) continue;
-      stay({task});
+      stay(trial, {task});
     }
   }
 }

@@ -9,7 +9,8 @@ namespace {
 
 bool usable(const NodeState& node, const MigGpuState& gpu) {
   const GpuMask bit = gpu_bit(gpu.gpu);
-  return (node.healthy & bit) != 0 && (node.hot & bit) == 0;
+  return (node.healthy & bit) != 0 && (node.hot & bit) == 0 &&
+         node.gpus[static_cast<std::size_t>(gpu.gpu)].mig_holds == 0;
 }
 
 bool right_model(const NodeState& node, const MigGpuState& gpu, const Shape& shape) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "queue/queue.hpp"
 #include "sim/describe.hpp"
 #include "sim/rules.hpp"
 
@@ -40,13 +41,15 @@ void Checkers::command(const LogEntry& entry) {
     return;
   }
   if (const auto* submit = std::get_if<SubmitJob>(&*entry.command)) {
-    // Whoever comes with a higher order may push a promised start back.
-    const double rate = mirror_.config().aging_per_hour / 3'600'000.0;
-    const auto order = [&](const Job& job, Instant at) {
-      return job.priority - rate * static_cast<double>(at.ms);
-    };
-    for (auto& [id, job] : mirror_.jobs())
-      if (order(submit->job, now_) >= order(job.spec, job.submitted)) job.promised.reset();
+    // Whoever comes with a higher order may push reserved starts back.
+    for (auto& [id, job] : mirror_.jobs()) {
+      const double aging = mirror_.config().aging_per_hour;
+      if (order_key(submit->job.priority, now_, aging) <
+          order_key(job.spec.priority, job.submitted, aging))
+        continue;
+      job.promised.reset();
+      job.overtakers.clear();
+    }
     if (submit->job.start_timeout || submit->job.max_runtime) with_deadline_.insert(submit->job.id);
   }
   const auto* removed = std::get_if<RemoveNode>(&*entry.command);
@@ -71,6 +74,7 @@ void Checkers::effect(const StartTasks& effect) {
     ++starts_;
   }
   started_.insert(effect.job);
+  fresh_.insert(effect.job);
   placed_.insert(effect.job);
   unsettled_.insert(effect.job);
 }
@@ -178,17 +182,6 @@ void Checkers::check_deadlines(const MirrorJob& job) {
   if (job.active > 0 && job.spec.max_runtime && job.started + *job.spec.max_runtime < now_)
     report("states", fmt::format("{} since {}, with a maximum of {}", of, describe(job.started),
                                  describe(*job.spec.max_runtime)));
-  if (waits && job.promised && *job.promised < now_)
-    report("progress", fmt::format("{}: its start at {} was reserved, and somebody behind it came "
-                                   "in between",
-                                   of, describe(*job.promised)));
-}
-
-void Checkers::promised(const std::string& id, Instant start) {
-  MirrorJob* job = mirror_.find_job(id);
-  if (job == nullptr || start.is_never()) return;
-  if (!job->promised || start < *job->promised) job->promised = start;
-  with_deadline_.insert(id);
 }
 
 }  // namespace gs

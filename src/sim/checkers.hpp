@@ -7,7 +7,7 @@
 //   gangs       whole or absent; required domains, slices and leaf limits honoured
 //   evictions   only for somebody who gets the room, who could not do without it, and who may
 //   states      a job's state is what its tasks say; deadlines are kept
-//   progress    nothing waits that could run; a reserved start is kept
+//   progress    nothing waits that could run; nobody behind a reserved start pushes it back
 //
 // One finding is enough: what follows it is not judged any more.
 #pragma once
@@ -37,9 +37,8 @@ class Checkers {
   void at_rest(Instant now);
   // When the world has come to rest: does anything wait that could run? Costs more than the rest.
   void check_idle_room();
-  // The job waits for this start, which was reserved for it. In a world where estimates are right,
-  // nothing breaks and nobody is evicted, it starts by then unless somebody of higher order came.
-  void promised(const std::string& job, Instant start);
+  // Jobs that have started since this was asked last.
+  std::set<std::string> take_started() { return std::exchange(fresh_, {}); }
   // The load has stopped and everything is well: nobody evicts each other in turn any more.
   void expect_quiet() { quiet_ = true; }
   void report(const char* checker, std::string text);
@@ -88,6 +87,7 @@ class Checkers {
   std::vector<Eviction> evicted_;        // this turn
   std::set<std::string> unsettled_;      // jobs that changed since the last rest
   std::set<std::string> with_deadline_;  // jobs whose deadlines are looked at
+  std::set<std::string> fresh_;          // jobs that have started since somebody asked
   std::set<std::pair<std::string, std::string>> evicted_for_;  // same tenant: who, for whom
 };
 

@@ -99,8 +99,12 @@ void Checkers::check_rights(const Eviction& eviction, const MirrorJob& victim,
   }
   for (const auto& [id, job] : mirror_.jobs())
     if (!job.nominated.empty() && is_above(loses, job.tenant)) return;
-  // A guarantee without a bound is no bound to anybody.
-  const Share& g = loses->spec.guaranteed;
+  // A guarantee without a bound is no bound to anybody, and one above the limit ends there.
+  Share g = loses->spec.guaranteed;
+  const Quota& limit = loses->spec.limit;
+  g.gpu_milli = std::min(g.gpu_milli, limit.gpu_milli);
+  g.cpu_milli = std::min(g.cpu_milli, limit.cpu_milli);
+  g.memory_bytes = std::min(g.memory_bytes, limit.memory_bytes);
   bool below = false;
   bool over = false;
   for (const auto& [taken, guaranteed] :

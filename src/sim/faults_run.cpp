@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.hpp"
+#include "queue/queue.hpp"
 #include "sim/describe.hpp"
 #include "sim/rules.hpp"
 
@@ -13,6 +14,21 @@ namespace {
 
 constexpr std::size_t kTwinEntries = 400;  // commands and ticks that a twin lives
 constexpr std::size_t kDrainInstants = 20'000;
+
+// Whether the first comes after the second in the order of their tenant.
+bool is_behind(const Mirror& mirror, const MirrorJob& a, const MirrorJob& b) {
+  const auto order = [&](const MirrorJob& job) {
+    return order_key(job.spec.priority, job.submitted, mirror.config().aging_per_hour);
+  };
+  if (a.tenant != b.tenant) return false;
+  return order(a) != order(b) ? order(a) < order(b) : a.submitted > b.submitted;
+}
+
+// How a MIG GPU will be cut by then nobody knows: such a start is a forecast.
+bool asks_for_mig(const Job& job) {
+  return std::any_of(job.groups.begin(), job.groups.end(),
+                     [](const Group& group) { return !group.request.gpu.mig.empty(); });
+}
 
 WorldOptions options_of(const Script& script) {
   WorldOptions options;
@@ -121,7 +137,6 @@ void FaultsRun::play(const Action& action) {
   }
   if (++played_ % script_.verify_every == 0) world_.engine().verify();
   if (played_ % 4 == 0) checkers_.check_idle_room();
-  if (script_.calm) note_promises();
 }
 
 void FaultsRun::advance(Instant t) {
@@ -138,15 +153,60 @@ void FaultsRun::rest(bool rested) {
   if (!rested) checkers_.report("progress", "ticks at one instant never come to an end");
   if (!world_.surprises().empty()) checkers_.report("places", world_.surprises().front());
   checkers_.at_rest(world_.now());
+  if (script_.calm && !failed()) note_promises();
 }
 
+// A reserved start may move back only because of jobs before it in order. When it does, and others
+// behind it have started since it was told, the engine is asked once more without those.
 void FaultsRun::note_promises() {
-  for (const auto& [id, job] : checkers_.mirror().jobs()) {
-    if (job.state != "waiting" || failed()) continue;
+  Mirror& mirror = checkers_.mirror();
+  const std::set<std::string> started = checkers_.take_started();
+  for (auto& [id, job] : mirror.jobs()) {
+    if (job.state != "waiting" || asks_for_mig(job.spec) || failed()) continue;
     const Result<Explanation> explanation = world_.engine().explain(id, world_.now());
-    if (explanation && explanation->expected_start)
-      checkers_.promised(id, *explanation->expected_start);
+    const std::optional<Instant> start = explanation ? explanation->expected_start : std::nullopt;
+    std::set<std::string> behind;
+    bool before = false;  // somebody before it has started, perhaps elsewhere than was planned
+    for (const std::string& other : started) {
+      const MirrorJob* late = mirror.find_job(other);
+      if (late != nullptr && is_behind(mirror, *late, job))
+        behind.insert(other);
+      else
+        before = true;
+    }
+    if (before) job.promised.reset();
+    job.overtakers.insert(behind.begin(), behind.end());
+    const bool later = job.promised && (!start || *start > *job.promised);
+    if (later && starts_sooner_without(job)) {
+      std::string names;
+      for (const std::string& other : job.overtakers) names += " " + other;
+      checkers_.report("progress",
+                       fmt::format("{} was to start at {}, and these behind it push it back:{}", id,
+                                   describe(*job.promised), names));
+    }
+    if (start != job.promised) job.overtakers = behind;
+    job.promised = start;
   }
+}
+
+bool FaultsRun::starts_sooner_without(const MirrorJob& job) {
+  const Instant now = world_.now();
+  std::unique_ptr<Engine> engine = Engine::restore(world_.engine().snapshot());
+  bool any = false;
+  for (const std::string& other : job.overtakers) {
+    if (!engine->handle(CancelJob{other}, now)) continue;  // it has ended
+    any = true;
+    for (const auto& [key, task] : world_.tasks())
+      if (key.first == other)
+        (void)engine->handle(TaskEnded{task.place.task, Outcome::Stopped}, now);
+  }
+  if (!any) return false;
+  for (const Effect& effect : engine->tick(now))
+    if (const auto* start = std::get_if<StartTasks>(&effect); start && start->job == job.spec.id)
+      return true;
+  const Result<Explanation> explanation = engine->explain(job.spec.id, now);
+  return explanation && explanation->expected_start &&
+         *explanation->expected_start <= *job.promised;
 }
 
 // ---------------------------------------------------------------- the end

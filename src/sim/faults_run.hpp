@@ -50,6 +50,7 @@ class FaultsRun {
   void advance(Instant t);
   void rest(bool rested);
   void note_promises();
+  bool starts_sooner_without(const MirrorJob& job);  // without its overtakers
   void heal();
   void judge_waiting();
 

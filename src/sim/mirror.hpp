@@ -64,8 +64,9 @@ struct MirrorJob {
   Instant submitted;
   Instant waiting_since;
   Instant started;
-  std::optional<Instant> promised;  // the reserved start that it was told, at the earliest
-  int active = 0;                   // tasks that have not been told to stop
+  std::optional<Instant> promised;   // the reserved start that it was told last
+  std::set<std::string> overtakers;  // jobs behind it that have started since it was told so
+  int active = 0;                    // tasks that have not been told to stop
   bool admitted = false;  // had promises when quotas changed: those were within what held then
 };
 
