@@ -194,6 +194,7 @@ def yardsticks(run):
                     [*sim, "conformance", str(SHARED / "conformance" / suite.name)])
     if not suites:
         run.skip(stage, "conformance", f"no {SHARED}/conformance")
+    trace(run, stage, "openb", "fgd-openb")
     trace(run, stage, "topo", "lingjun-topo")
 
 
@@ -210,7 +211,6 @@ def unclean(run):
     stage = "unclean"
     if not run.build(stage, "release"):
         return
-    trace(run, stage, "openb", "fgd-openb")
     run.command(stage, f"faults, {SEEDS} seeds x {STEPS} steps",
                 [simulator("release"), "sim", "faults", "--seed", "1", "--seeds", SEEDS,
                  "--steps", STEPS])

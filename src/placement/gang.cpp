@@ -41,9 +41,10 @@ bool Placer::Impl::chooses_freely(JobId job, const ShapedGroup& group) const {
 }
 
 // A lone task that leaves nothing of the largest nodes: all that matters is what lies around them.
+// Without a network nothing does; then the node policy judges it as any other.
 bool Placer::Impl::takes_whole_node(ShapeId id) {
   const Shape& shape = cluster.shapes().at(id);
-  if (!shape.exclusive() || shape.gpus() < 2) return false;
+  if (cluster.domains().depth() == 0 || !shape.exclusive() || shape.gpus() < 2) return false;
   if (most_gpus_version != cluster.spec_version()) {
     most_gpus_version = cluster.spec_version();
     most_gpus = 0;

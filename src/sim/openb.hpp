@@ -1,21 +1,17 @@
 // `gpu-scheduler sim openb`: the openb benchmark through the engine, beside the published figures.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "sim/openb_run.hpp"
+#include "sim/openb_all.hpp"
 
 namespace gs::openb {
 
 struct Options {
-  std::filesystem::path folder;
-  std::vector<std::string> workloads;  // empty: all in the folder
-  std::vector<std::string> policies;   // empty: bestfit, fgd, default
-  std::vector<int> seeds;              // empty: all in the folder
+  Selection selection;
   bool json = false, csv = false;
 };
 
@@ -25,7 +21,7 @@ struct Check {
   bool holds = false;
 };
 
-// Published policies must come out as published, at 100 % and 130 % arrived, on every seed; our own
+// Published policies must come out as published, at every percent arrived, on every seed; our own
 // must be better than fgd in the mean of the seeds, on every workload.
 std::vector<Check> check(const std::vector<Run>& runs, const Published& published);
 

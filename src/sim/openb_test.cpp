@@ -70,8 +70,8 @@ TEST_F(OpenbTest, SaysWhatIsWrongWithAFolder) {
   ASSERT_FALSE(columns.ok());
   EXPECT_NE(columns.error().message.find("no column 'memory_mib'"), std::string::npos);
   Options options;
-  options.folder = folder / "nowhere";
-  options.policies = {"default"};
+  options.selection.folder = folder / "nowhere";
+  options.selection.policies = {"default"};
   EXPECT_EQ(run_openb(options), 2);
 }
 
@@ -87,6 +87,26 @@ TEST_F(OpenbTest, APodThatFitsNowhereIsDroppedAndCounted) {
     EXPECT_DOUBLE_EQ(result->allocation[100], 66.67) << policy;
     EXPECT_DOUBLE_EQ(result->allocation[17], 16.67) << policy;
     EXPECT_TRUE(std::isnan(result->allocation[130])) << policy;
+  }
+}
+
+TEST_F(OpenbTest, RunsAtTheSameTimeComeOutInOrderAndAlike) {
+  Selection selection{folder, {}, {"bestfit", "fgd", "default"}, {}, 1};
+  const auto alone = run_all(selection);
+  selection.jobs = 3;
+  const auto together = run_all(selection);
+  ASSERT_TRUE(alone.ok() && together.ok());
+  ASSERT_EQ(alone->size(), 6U);
+  ASSERT_EQ(together->size(), 6U);
+  for (std::size_t i = 0; i < alone->size(); ++i) {
+    EXPECT_EQ(together->at(i).policy, selection.policies[i / 2]);
+    EXPECT_EQ(together->at(i).seed, i % 2 == 0 ? 42 : 43);
+    EXPECT_EQ(together->at(i).failed, alone->at(i).failed);
+    for (std::size_t bin = 0; bin < kBins; ++bin) {
+      const double a = alone->at(i).allocation[bin];
+      const double b = together->at(i).allocation[bin];
+      EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << "run " << i << " bin " << bin;
+    }
   }
 }
 
@@ -106,6 +126,20 @@ TEST(OpenbCheckTest, PublishedPoliciesMustComeOutAsPublished) {
   EXPECT_TRUE(check({figures("fgd", 42, 95.40, 4)}, published).at(0).holds);
   EXPECT_FALSE(check({figures("fgd", 42, 95.41, 4)}, published).at(0).holds);
   EXPECT_TRUE(check({figures("fgd", 43, 10, 4)}, published).empty());  // nothing to compare with
+}
+
+TEST(OpenbCheckTest, EveryPercentCountsInBothFigures) {
+  Published published;
+  published.allocation[{"w", "fgd", 42}].fill(95.39);
+  published.fragmentation[{"w", "fgd", 42}].fill(4);
+  published.fragmentation[{"w", "fgd", 42}][0] = std::nan("");  // not published: not compared
+  openb::Run run = figures("fgd", 42, 95.39, 4);
+  EXPECT_TRUE(check({run}, published).at(0).holds);
+  EXPECT_TRUE(check({run}, published).at(1).holds);
+  run.allocation[57] = 95.37;
+  EXPECT_FALSE(check({run}, published).at(0).holds);
+  run.fragmentation[3] = std::nan("");
+  EXPECT_FALSE(check({run}, published).at(1).holds);
 }
 
 TEST(OpenbCheckTest, OursMustBeBetterInBothFigures) {

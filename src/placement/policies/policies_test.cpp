@@ -202,6 +202,13 @@ TEST(BestFitPolicyTest, TakesTheNodeWithLeastLeft) {
   EXPECT_EQ(lab.place(Lab::request(2, kWholeGpu, 4000)), "b/0,1");
 }
 
+TEST(BestFitPolicyTest, ATaskOfAWholeNodeIsJudgedAsAnyOtherWhereThereIsNoNetwork) {
+  Lab lab("bestfit");
+  lab.node("a", 8, 128'000);
+  lab.node("b", 8, 64'000);
+  EXPECT_EQ(lab.place(Lab::request(8, kWholeGpu, 32'000)), "b/0,1,2,3,4,5,6,7");
+}
+
 TEST(PolicyTableTest, NamesAreFound) {
   for (const PolicyRow& row : node_policies()) EXPECT_EQ(find_node_policy(row.name), &row);
   EXPECT_EQ(find_node_policy("no-such"), nullptr);
