@@ -45,10 +45,7 @@ Added added_since(Trial& trial, JobId job, std::size_t mark) {
     const Task& task = cluster.task(change.task);
     if (task.job != job) continue;
     added.usage += cluster.usage(task);
-    if (task.place.gpus == 0) continue;
-    const Layout& layout = *cluster.node(task.place.node).layout;
-    added.models.push_back(
-        layout.model[static_cast<std::size_t>(std::countr_zero(task.place.gpus))]);
+    if (const auto model = model_of(cluster, task)) added.models.push_back(*model);
   }
   return added;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "cycle/stay.hpp"
 #include "queue/members.hpp"
 
 namespace gs {
@@ -107,6 +108,33 @@ bool take_back_starts(CycleContext& context) {
   return !jobs.empty();
 }
 
+// Whom one plan evicted, the next may have made room for: then it stays after all. Nobody was told
+// yet.
+void take_back_evictions(CycleContext& context) {
+  std::vector<VictimTask> victims;
+  for (const Decision& d : context.decisions)
+    if (d.kind == Decision::Kind::Evict && d.for_job != d.job)
+      victims.push_back({d.task, d.job, d.group, d.rank, {}, {}, false});
+  if (victims.empty()) return;
+  Trial trial(context.cluster);
+  std::set<MemberKey> stayed;
+  for (const VictimTask* task : let_stay(trial, victims))
+    stayed.emplace(task->job, task->group, task->rank);
+  trial.keep();
+  const auto seq = [&](JobId job) { return context.cluster.job(job).seq; };
+  std::vector<bool> gone(context.decisions.size(), false);
+  for (std::size_t i = 0; i < context.decisions.size(); ++i) {
+    const Decision& d = context.decisions[i];
+    gone[i] = d.kind != Decision::Kind::Start && stayed.contains(key_of(d));
+    if (gone[i]) context.eviction_order.erase(seq(d.job), seq(d.for_job));
+  }
+  erase_marked(context.decisions, gone);
+  for (const Decision& d : context.decisions)  // others of the same job may have left
+    if (d.kind == Decision::Kind::Evict && d.for_job != d.job && !d.moved)
+      context.eviction_order.note(seq(d.job), seq(d.for_job));
+  for (const MemberKey& member : stayed) context.settle(std::get<0>(member));
+}
+
 // A promise that was taken back, or kept at once, was not made; who left for it, left for whoever
 // has the room in the end.
 void forget_promises(std::vector<Decision>& decisions) {
@@ -164,6 +192,7 @@ std::vector<Decision> Cycle::run(Instant now) {
     counts_.push_back(count_of(phase->name, context.decisions, before));
     if (verify_) cluster_.verify();
   }
+  take_back_evictions(context);
   if (take_back_starts(context)) {
     context.phase = "nominated";
     run_nominated(context);

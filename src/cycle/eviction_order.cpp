@@ -26,13 +26,25 @@ std::vector<EvictionOrder::Seq> EvictionOrder::evicted_for(Seq job) const {
   return {it->second.begin(), it->second.end()};
 }
 
+namespace {
+
+using Links = std::map<EvictionOrder::Seq, std::set<EvictionOrder::Seq>>;
+
+void erase_from(Links& links, EvictionOrder::Seq key, EvictionOrder::Seq value) {
+  const auto it = links.find(key);
+  if (it == links.end()) return;
+  it->second.erase(value);
+  if (it->second.empty()) links.erase(it);
+}
+
+}  // namespace
+
+void EvictionOrder::erase(Seq victim, Seq for_job) {
+  erase_from(evictors_, victim, for_job);
+  erase_from(victims_, for_job, victim);
+}
+
 void EvictionOrder::forget(Seq job) {
-  const auto erase_from = [](std::map<Seq, std::set<Seq>>& map, Seq key, Seq value) {
-    const auto it = map.find(key);
-    if (it == map.end()) return;
-    it->second.erase(value);
-    if (it->second.empty()) map.erase(it);
-  };
   if (const auto it = evictors_.find(job); it != evictors_.end()) {
     for (const Seq evictor : it->second) erase_from(victims_, evictor, job);
     evictors_.erase(it);

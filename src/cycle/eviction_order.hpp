@@ -24,6 +24,7 @@ class EvictionOrder {
   using Seq = std::uint64_t;  // JobRecord::seq: never used again
 
   void note(Seq victim, Seq for_job);
+  void erase(Seq victim, Seq for_job);  // it did not happen after all
   // Those that this job must not evict: it was evicted for them, directly or through others.
   std::set<Seq> above(Seq job) const;
   // For whom it was evicted itself, in order.

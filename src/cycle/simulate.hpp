@@ -41,7 +41,6 @@ class Simulation {
   bool serve(Trial& trial, const Ask& ask);
   bool come_back(Trial& trial, const Ask& ask, JobId job);
   bool has_more_to_place(JobId job) const;
-  bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks);
   void let_stay(Trial& trial, const Ask& ask);
   void take_stock(const Ask& ask);
 

@@ -55,6 +55,7 @@ struct Engine::Impl {
   void stop_job(JobId job, JobState ends_as, StopReason reason, std::optional<Why> why);
   // A task lost its place (node gone, GPU broken, drained): the gang is mended in the next cycle.
   void lose_task(TaskId task, std::optional<StopReason> stop);
+  void note_success(JobId job, int group, int rank);
   void check_deadline(JobId job);
   void watch_deadline(JobId job);
 

@@ -34,6 +34,21 @@ Status Engine::Impl::apply(const TaskStarted& command) {
   return ok_status();
 }
 
+// One that succeeds while it is being stopped has succeeded: it needs no other place any more.
+void Engine::Impl::note_success(JobId job, int group, int rank) {
+  JobRecord& record = cluster.job(job);
+  const std::vector<TaskId> tasks = record.tasks;
+  for (const TaskId id : tasks) {
+    const Task& task = cluster.task(id);
+    if (task.group == group && task.rank == rank && task.state == TaskState::Nominated)
+      cluster.remove_task(id);
+  }
+  if (record.nominated_tasks == 0) std::erase(cycle.nominated(), job);
+  const std::pair<std::uint16_t, int> member{static_cast<std::uint16_t>(group), rank};
+  if (std::find(record.ended.begin(), record.ended.end(), member) == record.ended.end())
+    record.ended.push_back(member);
+}
+
 Status Engine::Impl::apply(const TaskEnded& command) {
   const TaskRef& ref = command.task;
   const JobId job = cluster.find_job(ref.job);
@@ -55,12 +70,7 @@ Status Engine::Impl::apply(const TaskEnded& command) {
   }
   cluster.remove_task(id);
   JobRecord& record = cluster.job(job);
-  // One that succeeds while it is being stopped has succeeded, unless its place was given out anew.
-  const bool replaced = std::any_of(record.tasks.begin(), record.tasks.end(), [&](TaskId other) {
-    return cluster.task(other).group == ref.group && cluster.task(other).rank == ref.rank;
-  });
-  if (command.outcome == Outcome::Succeeded && !replaced)
-    record.ended.emplace_back(static_cast<std::uint16_t>(ref.group), ref.rank);
+  if (command.outcome == Outcome::Succeeded) note_success(job, ref.group, ref.rank);
   if (command.outcome == Outcome::Failed && record.state != JobState::Stopping && !releasing) {
     Why why{Verdict::Broken,
             Constraint::None,

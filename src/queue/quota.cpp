@@ -1,6 +1,7 @@
 #include "queue/quota.hpp"
 
 #include <array>
+#include <bit>
 
 namespace gs {
 namespace {
@@ -96,6 +97,14 @@ std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool
     if (!broken) broken = model_exceeded(cluster, r, models);
     return broken;
   });
+}
+
+std::optional<std::uint32_t> model_of(const Cluster& cluster, const Task& task) {
+  GpuMask gpus = task.place.gpus;
+  for (const MigPick& pick : task.place.mig) gpus |= gpu_bit(pick.gpu);
+  if (gpus == 0) return std::nullopt;
+  const Layout& layout = *cluster.node(task.place.node).layout;
+  return layout.model[static_cast<std::size_t>(std::countr_zero(gpus))];
 }
 
 std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant, const Usage& ask,

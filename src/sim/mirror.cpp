@@ -161,7 +161,10 @@ void Mirror::ended(const TaskEnded& command) {
   const Rank rank{command.task.group, command.task.rank};
   const auto task = job->tasks.find(rank);
   if (task == job->tasks.end()) return;
-  if (command.outcome == Outcome::Succeeded) job->succeeded.insert(rank);
+  if (command.outcome == Outcome::Succeeded) {
+    job->succeeded.insert(rank);
+    job->nominated.erase(rank);
+  }
   erase(task->second);
 }
 

@@ -1,0 +1,19 @@
+// Stay: whoever left although nobody took its old place stays there.
+//
+// A plan is made with everybody out of the way who could make room; some of them turn out not to be
+// in anybody's. Those that are served first have the first say. A job whose members lie together
+// stays as a whole or not at all; nobody stays below its minimum.
+#pragma once
+
+#include <vector>
+
+#include "cluster/trial.hpp"
+#include "cycle/victims.hpp"
+
+namespace gs {
+
+// Those of `victims` (in the order in which they left) that are back at their places in the trial,
+// or never left them.
+std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims);
+
+}  // namespace gs
