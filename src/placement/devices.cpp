@@ -168,6 +168,18 @@ GpuMask choose_whole(const Layout& layout, GpuMask free, const GpuRequest& reque
                                                              : greedy(layout, free, request);
 }
 
+int whole_sets(const Layout& layout, GpuMask free, const GpuRequest& request, int at_most) {
+  if (any_set_will_do(request)) return std::min(at_most, gpu_count(free) / request.count);
+  int fit = 0;
+  while (fit < at_most) {  // take sets away until none is left, just as placing them would
+    const GpuMask set = choose_whole(layout, free, request);
+    if (set == 0) break;
+    free &= ~set;
+    ++fit;
+  }
+  return fit;
+}
+
 std::size_t DeviceChooser::KeyHash::operator()(const Key& k) const noexcept {
   std::uint64_t h =
       reinterpret_cast<std::uintptr_t>(k.layout) ^ (k.free * 0x9e3779b97f4a7c15ULL) ^ (k.ask << 17);
@@ -282,9 +294,12 @@ std::optional<Allocation> DeviceChooser::choose(const NodeState& node, NodeId id
   }
   GpuMask free = node.free_gpus(view);
   if (!shape.models.empty() || gpu.min_memory_mib > 0) free &= eligible_gpus(*node.layout, shape);
+  // A choice out of a part must not cost the others of a gang their sets: those are counted on.
   const auto attempt = [&](GpuMask among) {
     place.gpus = gpu_count(among) < gpu.count ? 0 : whole(node, among, gpu);
-    return place.gpus != 0;
+    if (place.gpus == 0 || among == free || any_set_will_do(gpu)) return place.gpus != 0;
+    return whole_sets(*node.layout, free & ~place.gpus, gpu, kMaxGpusPerNode) + 1 >=
+           whole_sets(*node.layout, free, gpu, kMaxGpusPerNode);
   };
   // In the future view first what is being freed anyway: what is free now stays free for others.
   if (view == View::Future && (node.busy_now & free) != 0 && attempt(free & node.busy_now))

@@ -18,6 +18,13 @@ namespace gs {
 // The set for whole GPUs out of `free`; 0 if the policy or the bandwidth demand can't be met.
 GpuMask choose_whole(const Layout& layout, GpuMask free, const GpuRequest& request);
 
+// Whether all sets of the right size are legal.
+inline bool any_set_will_do(const GpuRequest& request) {
+  return request.policy != DevicePolicy::Contiguous && request.topology != TopologyMode::Required;
+}
+// How many tasks of this kind get their sets out of `free`, one after the other.
+int whole_sets(const Layout& layout, GpuMask free, const GpuRequest& request, int at_most);
+
 // GPUs for a task that shares, and the policy's points for them.
 struct SharedPick {
   GpuMask gpus = 0;

@@ -18,17 +18,7 @@ int whole_slots(const NodeState& node, const Shape& shape, View view, int at_mos
   const GpuRequest& gpu = shape.request.gpu;
   GpuMask free = node.free_gpus(view);
   if (!shape.models.empty() || gpu.min_memory_mib > 0) free &= eligible_gpus(*node.layout, shape);
-  const bool any_set =
-      gpu.policy != DevicePolicy::Contiguous && gpu.topology != TopologyMode::Required;
-  if (any_set) return std::min(at_most, gpu_count(free) / gpu.count);
-  int fit = 0;
-  while (fit < at_most) {  // take sets away until none is left, just as placing them would
-    const GpuMask set = choose_whole(*node.layout, free, gpu);
-    if (set == 0) break;
-    free &= ~set;
-    ++fit;
-  }
-  return fit;
+  return whole_sets(*node.layout, free, gpu, at_most);
 }
 
 int shared_slots(const NodeState& node, const Shape& shape, View view, int at_most) {

@@ -201,8 +201,18 @@ void LeastHarm::hand_out(int row, SpotRange range, std::int32_t tasks) {
       hand_out(row + 1, layout.children(row, index), share);
   };
   if (row == layout.leaf_row() && one_task_nodes_) {
-    for (std::uint32_t i = range.begin; i < range.end && tasks > 0; ++i)
-      if (counts_->tasks(row, i) > 0) below(i, 1), --tasks;
+    // The scale is that of an empty cluster; a GPU that was hot or cut then may hold more now.
+    std::int32_t nodes = 0;
+    for (std::uint32_t i = range.begin; i < range.end; ++i) nodes += counts_->tasks(row, i) > 0;
+    std::int32_t extra = std::max(0, tasks - nodes);
+    for (std::uint32_t i = range.begin; i < range.end && tasks > 0; ++i) {
+      const std::int32_t room = counts_->tasks(row, i);
+      if (room == 0) continue;
+      const std::int32_t more = std::min(extra, room - 1);
+      below(i, 1 + more);
+      extra -= more;
+      tasks -= 1 + more;
+    }
     CHECK(tasks == 0);
     return;
   }
