@@ -602,6 +602,21 @@ TaskId Cluster::place(JobId job_id, int group, int rank, Allocation place, TaskS
   return id;
 }
 
+// While reservations are worked out, tasks of several jobs may be pinned to one device; whoever is
+// left owns it.
+void Cluster::find_pin_owners(NodeState& node, GpuMask gpus) {
+  for_each_gpu(gpus, [&](int gpu) {
+    JobId& owner = node.gpus[static_cast<std::size_t>(gpu)].pin_owner;
+    owner = {};
+    for (const TaskId id : node.tasks) {
+      const Task& task = tasks_[id.index()];
+      if (task.state != TaskState::Releasing && (task.place.gpus & gpu_bit(gpu)) != 0 &&
+          !shape_of(task).request.gpu.pinned_ids.empty())
+        owner = task.job;
+    }
+  });
+}
+
 void Cluster::restore_task(TaskId id, Task task) {
   CHECK(!free_tasks_.empty() && free_tasks_.back() == id);
   free_tasks_.pop_back();
@@ -620,6 +635,7 @@ void Cluster::set_task_state(TaskId id, TaskState state) {
   node.charge(shape, t.place, t.job, t.state, -1);
   t.state = state;
   node.charge(shape, t.place, t.job, t.state, +1);
+  if (!shape.request.gpu.pinned_ids.empty()) find_pin_owners(node, t.place.gpus);
   charge_tenants(t, +1);
   count_job(t, +1);
   touch(t.place.node);
@@ -664,6 +680,7 @@ void Cluster::remove_task(TaskId id) {
   };
   erase(node.tasks);
   erase(job(t.job).tasks);
+  if (!shape_of(t).request.gpu.pinned_ids.empty()) find_pin_owners(node, t.place.gpus);
   touch(t.place.node);
   t = Task{};
   free_tasks_.push_back(id);

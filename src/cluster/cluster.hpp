@@ -140,6 +140,7 @@ class Cluster {
   const Layout* intern(const Layout& layout);
   void apply_spec(NodeState& node, const Node& spec);
   void restore_task(TaskId id, Task task);
+  void find_pin_owners(NodeState& node, GpuMask gpus);
   void insert_task(TaskId id);
 
   DomainTree domains_;

@@ -19,17 +19,6 @@ std::vector<GroupTasks> by_group(const std::vector<Member>& members) {
   return groups;
 }
 
-std::optional<QuotaState> gate(const Cluster& cluster, JobId job,
-                               const std::vector<Member>& members) {
-  const JobRecord& record = cluster.job(job);
-  Usage sum;
-  for (const Member& member : members)
-    sum += least_usage(cluster, cluster.shapes().at(shape_of(cluster, job, member.group)));
-  auto broken = over_limit(cluster, record.tenant, sum, record.active_tasks == 0 ? 1 : 0);
-  if (!broken && !record.preemptible) broken = over_guaranteed(cluster, record.tenant, sum);
-  return broken;
-}
-
 struct Added {
   Usage usage;
   std::vector<std::uint32_t> models;
@@ -74,20 +63,34 @@ bool exclude_costly_nodes(const CycleContext& context, const Trial& trial, std::
 
 }  // namespace
 
+std::optional<QuotaState> over_quota(const Cluster& cluster, JobId job,
+                                     const std::vector<Member>& members) {
+  const JobRecord& record = cluster.job(job);
+  Usage sum;
+  for (const Member& member : members)
+    sum += least_usage(cluster, cluster.shapes().at(shape_of(cluster, job, member.group)));
+  auto broken = over_limit(cluster, record.tenant, sum, record.active_tasks == 0 ? 1 : 0);
+  if (!broken && !record.preemptible) broken = over_guaranteed(cluster, record.tenant, sum);
+  return broken;
+}
+
+std::optional<QuotaState> over_quota_since(Trial& trial, JobId job, std::size_t mark) {
+  const Added added = added_since(trial, job, mark);
+  const JobRecord& record = trial.cluster().job(job);
+  return exceeded(trial.cluster(), record.tenant, record.preemptible, added.usage, added.models);
+}
+
 Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vector<Member>& members,
                 Firmness firmness, const NodeSet* among) {
   if (members.empty()) return {false, {Constraint::GangIncomplete, {}}};
-  if (auto broken = gate(context.cluster, job, members))
+  if (auto broken = over_quota(context.cluster, job, members))
     return {false, {Constraint::Quota, std::move(broken)}};
   PlaceAsk ask{job, by_group(members), firmness, among, context.now};
-  const JobRecord& record = context.cluster.job(job);
   const std::size_t mark = trial.mark();
   NodeSet cheaper;
   std::optional<QuotaState> broken;
   while (context.placer.place(trial, ask)) {
-    const Added added = added_since(trial, job, mark);
-    broken =
-        exceeded(context.cluster, record.tenant, record.preemptible, added.usage, added.models);
+    broken = over_quota_since(trial, job, mark);
     if (!broken) return {true, {}};
     if (cheaper.empty())
       cheaper = among != nullptr ? *among : NodeSet(context.cluster.node_count(), true);

@@ -17,6 +17,12 @@ struct Attempt {
 Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vector<Member>& members,
                 Firmness firmness, const NodeSet* among);
 
+// The quota that keeps these members from starting wherever they lie, and the one that they exceed
+// where they have been placed since `mark`.
+std::optional<QuotaState> over_quota(const Cluster& cluster, JobId job,
+                                     const std::vector<Member>& members);
+std::optional<QuotaState> over_quota_since(Trial& trial, JobId job, std::size_t mark);
+
 // If part of what was placed since `mark` has to wait for room and a group is not whole without it,
 // the rest waits too: a gang starts at once or not at all.
 void wait_as_one(Trial& trial, JobId job, std::size_t mark);

@@ -16,7 +16,10 @@ constexpr int kTriesBehindReservations = 64;
 void run_backfill(CycleContext& context) {
   context.reservations.clear();
   context.searched.clear();
-  if (context.config.reservations == 0) return;
+  if (context.config.reservations == 0) {
+    context.plans.clear();
+    return;
+  }
   Reservations reserved(context);
   int searches = 0;
   std::map<LaneId, int> tries;
@@ -45,6 +48,7 @@ void run_backfill(CycleContext& context) {
       order.passed(job);
     }
   }
+  context.plans = reserved.plans();
 }
 
 }  // namespace gs

@@ -59,6 +59,18 @@ struct Reservation {
   std::vector<std::string> nodes;
 };
 
+// Where a reserved job will lie. The next cycle keeps to it if it can't do better: otherwise what
+// starts behind a reservation could push it back by making another place look nicer.
+struct Plan {
+  struct Place {
+    int group = 0, rank = 0;
+    Allocation place;
+  };
+  Instant start;
+  std::vector<Place> places;
+};
+using Plans = std::map<std::uint64_t, Plan>;  // by JobRecord::seq
+
 struct CycleContext {
   Cluster& cluster;
   const Config& config;
@@ -70,6 +82,7 @@ struct CycleContext {
   std::vector<Reservation>& reservations;             // of this cycle, in order
   std::set<JobId>& searched;                          // jobs for which a reservation was looked for
   EvictionOrder& eviction_order;                      // who may not evict whom any more
+  Plans& plans;                                       // of the reservations of the last cycle
   Instant now;
   std::vector<Decision> decisions;
   std::map<LaneId, WaitReason> reasons;
@@ -128,6 +141,14 @@ class Cycle {
   std::set<std::pair<std::uint64_t, JobId>>& broken() { return broken_; }
   const std::set<std::pair<std::uint64_t, JobId>>& broken() const { return broken_; }
   const std::vector<Reservation>& reservations() const { return reservations_; }
+  const Plans& plans() const { return plans_; }
+  // What a job waited for, and its reservation, come back from a snapshot.
+  void restore_wait(LaneId lane, WaitReason reason) { reasons_.emplace(lane, std::move(reason)); }
+  void restore_search(JobId job) { searched_.insert(job); }
+  void restore_reservation(Reservation reservation, std::uint64_t seq, Plan plan) {
+    reservations_.push_back(std::move(reservation));
+    if (!plan.places.empty()) plans_[seq] = std::move(plan);
+  }
   // Whether a reservation was looked for: then having none means that no known end helps.
   bool searched(JobId job) const { return searched_.contains(job); }
   EvictionOrder& eviction_order() { return eviction_order_; }
@@ -147,6 +168,7 @@ class Cycle {
   std::vector<Reservation> reservations_;
   std::set<JobId> searched_;
   EvictionOrder eviction_order_;
+  Plans plans_;
   std::map<LaneId, WaitReason> reasons_;
   std::vector<PhaseCount> counts_;
   bool verify_ = false;

@@ -21,9 +21,10 @@ void Cycle::dry_run(JobId job, Instant now, const std::function<void(const DryOu
   std::vector<Reservation> reservations;
   std::set<JobId> searched;
   Trial undo(cluster_);
-  CycleContext context{cluster_,     config_,  placer_,         alone, shares, nominated, broken,
-                       reservations, searched, eviction_order_, now,   {},     {},        {},
-                       "dry-run",    &undo};
+  Plans plans = plans_;
+  CycleContext context{cluster_, config_,      placer_,  alone,           shares, nominated,
+                       broken,   reservations, searched, eviction_order_, plans,  now,
+                       {},       {},           {},       "dry-run",       &undo};
   const std::vector<Member> members = next_members(cluster_, job, nullptr);
   WaitReason reason;
   std::optional<Reservation> start;

@@ -42,6 +42,14 @@ Reservations::Reservations(CycleContext& context) : context_(context) {}
 
 Reservations::~Reservations() { set_holds(-1); }
 
+Plans Reservations::plans() const {
+  Plans plans;
+  for (const Made& made : made_)
+    if (!made.forecast)
+      plans[context_.cluster.job(made.value.job).seq] = {made.value.start, made.places};
+  return plans;
+}
+
 void Reservations::set_holds(int sign) {
   for (Made& made : made_)
     if (made.held == (sign < 0)) set_hold(made, sign);
@@ -150,7 +158,7 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
   Trial trial(context_.cluster);
   std::vector<std::vector<TaskId>> standing(made_.size());
   for (std::size_t i = 0; i < made_.size(); ++i)
-    for (const Planned& planned : made_[i].places)
+    for (const Plan::Place& planned : made_[i].places)
       standing[i].push_back(trial.place(made_[i].value.job, planned.group, planned.rank,
                                         planned.place, TaskState::Nominated, context_.now));
   const std::vector<Event> all = events();
@@ -166,10 +174,23 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
     timeline.go_to(steps);
     return attempt(context_, trial, job, members, Firmness::Nominate, nullptr).placed;
   };
+  const auto old = context_.plans.find(context_.cluster.job(job).seq);
+  const auto keep_plan = [&](Instant found) {
+    if (old == context_.plans.end() || old->second.start > found) return false;
+    const auto gone_by = [&](std::size_t end) { return all[end - 1].at <= old->second.start; };
+    timeline.go_to(static_cast<std::size_t>(
+        std::partition_point(ends.begin(), ends.end(), gone_by) - ends.begin()));
+    const std::size_t mark = trial.mark();
+    if (!fits_as_planned(trial, job, members, old->second)) return false;
+    found_ = {};
+    found_.value = {job, old->second.start, {}};
+    plan(trial, mark, found_);
+    return true;
+  };
   // The more has gone the more room there is: gallop, then halve.
   std::size_t high = 1;
   while (high < ends.size() && !fits_after(high)) high = std::min(2 * high, ends.size());
-  if (ends.empty() || !fits_after(high)) return false;
+  if (ends.empty() || !fits_after(high)) return keep_plan(Instant::never());
   for (std::size_t low = high / 2 + 1; low < high;) {
     const std::size_t middle = low + (high - low) / 2;
     if (fits_after(middle))
@@ -177,6 +198,7 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
     else
       low = middle + 1;
   }
+  if (keep_plan(all[ends[high - 1] - 1].at)) return true;
   timeline.go_to(high);
   const std::size_t mark = trial.mark();
   CHECK(attempt(context_, trial, job, members, Firmness::Nominate, nullptr).placed);
@@ -184,6 +206,27 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
   found_.value = {job, all[ends[high - 1] - 1].at, {}};
   plan(trial, mark, found_);
   return true;
+}
+
+bool Reservations::fits_as_planned(Trial& trial, JobId job, const std::vector<Member>& members,
+                                   const Plan& plan) {
+  if (plan.places.size() != members.size() || plan.start < context_.now ||
+      over_quota(context_.cluster, job, members))
+    return false;
+  const std::size_t mark = trial.mark();
+  for (const Plan::Place& place : plan.places) {
+    const bool wanted = std::any_of(members.begin(), members.end(), [&](const Member& m) {
+      return m.group == place.group && m.rank == place.rank;
+    });
+    if (!wanted || !context_.placer.will_fit(job, place.group, place.place)) {
+      trial.rollback(mark);
+      return false;
+    }
+    trial.place(job, place.group, place.rank, place.place, TaskState::Nominated, context_.now);
+  }
+  if (!over_quota_since(trial, job, mark)) return true;
+  trial.rollback(mark);
+  return false;
 }
 
 // Writes down where the job will lie and what has to be kept free for it until then.
@@ -199,8 +242,9 @@ void Reservations::plan(const Trial& trial, std::size_t mark, Made& made) {
     if (std::find(made.value.nodes.begin(), made.value.nodes.end(), name) == made.value.nodes.end())
       made.value.nodes.push_back(name);
   }
+  made.forecast = !mig_gpus.empty();
   std::vector<NodeId> nodes;
-  for (const Planned& planned : made.places)
+  for (const Plan::Place& planned : made.places)
     if (std::find(nodes.begin(), nodes.end(), planned.place.node) == nodes.end())
       nodes.push_back(planned.place.node);
   for (const NodeId node : nodes) {

@@ -9,6 +9,8 @@
 // may use what that one holds. Nothing of this outlives the phase: reservations are made anew each
 // cycle, so a wrong estimate costs time, never correctness.
 //
+// A plan of the last cycle stays unless the job can start earlier.
+//
 // Invariant: outside of a phase no hold is in the books.
 #pragma once
 
@@ -37,17 +39,15 @@ class Reservations {
   Behind place_behind(Trial& trial, JobId job, const std::vector<Member>& members);
 
   bool empty() const { return made_.empty(); }
+  Plans plans() const;  // for the next cycle
 
  private:
-  struct Planned {
-    int group = 0, rank = 0;
-    Allocation place;
-  };
   struct Made {
     Reservation value;
-    std::vector<Planned> places;
+    std::vector<Plan::Place> places;
     std::vector<std::pair<NodeId, Hold>> holds;
     bool held = false;
+    bool forecast = false;  // nobody knows how MIG GPUs will be cut by then
   };
   // What changes at an instant: tasks that will have gone by then, or a reservation that has run
   // out.
@@ -65,6 +65,8 @@ class Reservations {
   void set_hold(Made& made, int sign);
   void set_mig_holds(int sign);
   bool search(JobId job, const std::vector<Member>& members);
+  bool fits_as_planned(Trial& trial, JobId job, const std::vector<Member>& members,
+                       const Plan& plan);
 
   CycleContext& context_;
   std::vector<Made> made_;

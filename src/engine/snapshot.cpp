@@ -51,6 +51,43 @@ MigPick pick_of(const NodeState& node, const MigPlace& place, int instance, Task
 
 }  // namespace
 
+WaitSnapshot Engine::Impl::wait_value(JobId id) const {
+  WaitSnapshot out;
+  if (const auto reason = cycle.reasons().find(queue.lane_of(id));
+      queue.contains(id) && reason != cycle.reasons().end()) {
+    out.constraint = reason->second.constraint;
+    out.quota = reason->second.quota;
+  }
+  out.searched = cycle.searched(id);
+  for (const Reservation& reservation : cycle.reservations())
+    if (reservation.job == id) {
+      out.start = reservation.start;
+      out.nodes = reservation.nodes;
+    }
+  if (const auto plan = cycle.plans().find(cluster.job(id).seq); plan != cycle.plans().end())
+    for (const Plan::Place& place : plan->second.places) {
+      TaskSnapshot task;
+      task.group = place.group;
+      task.rank = place.rank;
+      task.node = cluster.node(place.place.node).spec.name;
+      task.gpus = place.place.gpus;
+      out.plan.push_back(std::move(task));
+    }
+  return out;
+}
+
+void Engine::Impl::restore_wait(JobId id, const WaitSnapshot& value) {
+  if (value.constraint && queue.contains(id))
+    cycle.restore_wait(queue.lane_of(id), {*value.constraint, value.quota});
+  if (value.searched) cycle.restore_search(id);
+  if (!value.start) return;
+  Plan plan{*value.start, {}};
+  for (const TaskSnapshot& task : value.plan)
+    if (const NodeId node = cluster.find_node(task.node); node.valid())
+      plan.places.push_back({task.group, task.rank, Allocation{node, task.gpus, {}}});
+  cycle.restore_reservation({id, *value.start, value.nodes}, cluster.job(id).seq, std::move(plan));
+}
+
 Snapshot Engine::snapshot() const {
   const Impl& from = *impl_;
   const Cluster& cluster = from.cluster;
@@ -89,6 +126,7 @@ Snapshot Engine::snapshot() const {
     value.preemptions = job.preemptions;
     value.evicted_for = from.cycle.eviction_order().evicted_for(job.seq);
     value.queued = from.queue.contains(id);
+    value.wait = from.wait_value(id);
     value.broken = from.cycle.broken().contains({job.seq, id});
     for (const TaskId task : job.tasks)
       value.tasks.push_back(snapshot_of(cluster.task(task), from.place_value(cluster.task(task)),
@@ -135,6 +173,7 @@ void Engine::Impl::restore(const JobSnapshot& value) {
   for (const std::uint64_t evictor : value.evicted_for)
     cycle.eviction_order().note(value.seq, evictor);
   if (value.queued) queue.push(id);
+  restore_wait(id, value.wait);
   watch_deadline(id);
 }
 

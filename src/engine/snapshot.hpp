@@ -11,6 +11,7 @@
 #include "model/job.hpp"
 #include "model/node.hpp"
 #include "model/tenant.hpp"
+#include "model/why.hpp"
 #include "placement/demand.hpp"
 
 namespace gs {
@@ -40,6 +41,16 @@ struct TaskSnapshot {
   bool started = false;  // the driver has confirmed it
 };
 
+// Why a job waited, and its reservation if it had one, as the last cycle left it.
+struct WaitSnapshot {
+  std::optional<Constraint> constraint;
+  std::optional<QuotaState> quota;
+  bool searched = false;  // a reservation was looked for
+  std::optional<Instant> start;
+  std::vector<std::string> nodes;
+  std::vector<TaskSnapshot> plan;  // where it was to lie
+};
+
 struct JobSnapshot {
   Job job;
   std::uint64_t seq = 0;
@@ -51,6 +62,7 @@ struct JobSnapshot {
   std::int64_t ran_ms = 0;
   int preemptions = 0;
   std::vector<std::uint64_t> evicted_for;  // seq of jobs that it may not evict in turn
+  WaitSnapshot wait;
   bool queued = false;
   bool broken = false;  // lost members that the next cycle has to replace
   std::vector<TaskSnapshot> tasks;

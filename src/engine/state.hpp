@@ -70,6 +70,8 @@ struct Engine::Impl {
   void report(NodeId node, int gpu, Health health, int temperature_c);
   void lose_users(NodeId node, int gpu);
   void restore(const JobSnapshot& value);
+  WaitSnapshot wait_value(JobId job) const;
+  void restore_wait(JobId job, const WaitSnapshot& value);
   bool too_hot(const NodeState& node, int gpu, int temperature_c) const;
   TaskId find_task(JobId job, int group, int rank) const;  // the one that holds devices
 };

@@ -2,6 +2,7 @@
 // evicted in this very trial and comes back to where it runs.
 #include <algorithm>
 
+#include "placement/filters.hpp"
 #include "placement/fit.hpp"
 #include "placement/placer.hpp"
 
@@ -61,9 +62,8 @@ bool own_pins_free(const NodeState& node, const Task& task) {
 }
 
 // Its own devices and amounts, as they will be once everything that was told to stop has gone.
-bool own_devices_free(const Cluster& cluster, const Task& task) {
+bool own_devices_free(const Cluster& cluster, const Task& task, const Shape& shape) {
   const NodeState& node = cluster.node(task.place.node);
-  const Shape& shape = cluster.shape_of(task);
   if (!amounts_fit(node, shape, View::Future)) return false;
   for (const MigPick& pick : task.place.mig)
     for (const MigSlotState& instance : node.mig_gpu(pick.gpu)->instances)
@@ -82,6 +82,19 @@ bool own_devices_free(const Cluster& cluster, const Task& task) {
 }
 
 }  // namespace
+
+bool Placer::will_fit(JobId job, int group, const Allocation& place) const {
+  const Cluster& cluster = impl_->cluster;
+  const NodeState& node = cluster.node(place.node);
+  const Shape& shape = cluster.shapes().at(impl_->group_of(job, group).shape);
+  if (node.gone || refusal(node, shape) != Constraint::None) return false;
+  if ((place.gpus & ~(node.usable() & eligible_gpus(*node.layout, shape))) != 0) return false;
+  Task task;
+  task.job = job;
+  task.group = static_cast<std::uint16_t>(group);
+  task.place = place;
+  return own_devices_free(cluster, task, shape);
+}
 
 // Whether a task that shares GPUs would lie tighter on others of its node: then it moves there, and
 // what it leaves may become whole.
@@ -103,7 +116,7 @@ bool Placer::Impl::has_tighter_place(const Task& task) {
 bool Placer::Impl::spare(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node) {
   const TaskId evicted = evicted_twin(trial, ask.job, group, rank, node);
   if (!evicted.valid()) return false;
-  if (own_devices_free(cluster, cluster.task(evicted))) {
+  if (own_devices_free(cluster, cluster.task(evicted), cluster.shape_of(cluster.task(evicted)))) {
     if (has_tighter_place(cluster.task(evicted))) return false;
     trial.spare(evicted);
     return true;
@@ -126,7 +139,7 @@ bool Placer::Impl::spare_by_swap(Trial& trial, const PlaceAsk& ask, TaskId evict
     trial.drop(id);
     moved.push_back(task);
   }
-  if (own_devices_free(cluster, cluster.task(evicted))) {
+  if (own_devices_free(cluster, cluster.task(evicted), cluster.shape_of(cluster.task(evicted)))) {
     trial.spare(evicted);
     const bool all = std::all_of(moved.begin(), moved.end(), [&](const Task& task) {
       if (!amounts_fit(cluster.node(node), cluster.shape_of(task), View::Future)) return false;
