@@ -174,6 +174,11 @@ void FaultsRun::note_promises() {
       else
         before = true;
     }
+    // A forecast before it may change its mind.
+    before = before || std::any_of(mirror.jobs().begin(), mirror.jobs().end(), [&](const auto& o) {
+               return o.second.state == "waiting" && asks_for_mig(o.second.spec) &&
+                      !is_behind(mirror, o.second, job);
+             });
     if (before) job.promised.reset();
     job.overtakers.insert(behind.begin(), behind.end());
     const bool later = job.promised && (!start || *start > *job.promised);
