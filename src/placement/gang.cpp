@@ -162,23 +162,39 @@ bool Placer::Impl::place_layer(Trial& trial, const PlaceAsk& ask, const GroupTas
     else
       broken.push_back(std::move(of_pack));
   }
-  const int level = *cluster.domains().level_index(group.slices[layer].level);
+  // Where a level is required for the whole group, whoever is placed binds those after it: whole
+  // packs choose before the rests of packs.
+  const auto bind = [&] {
+    if (inner || group.topology.required_level.empty()) return true;
+    const auto required = cluster.domains().level_index(group.topology.required_level);
+    return required && survivors_home(ask.job, tasks.group, false, *required, scope);
+  };
+  if (!fresh.ranks.empty() && !place_fresh(trial, ask, *tree_ask, fresh, scope)) return false;
   for (const GroupTasks& pack : broken) {
+    if (!bind()) return false;
     Scope home = scope;
-    const int number = pack.ranks[0] / size;
-    for (const TaskId id : cluster.job(ask.job).tasks) {
-      const Task& task = cluster.task(id);
-      if (task.group != tasks.group || task.rank / size != number ||
-          task.state == TaskState::Releasing)
-        continue;
-      if (level >= cluster.domains().depth())
-        home.node = task.place.node;
-      else
-        home.domain = cluster.domains().ancestor(cluster.node(task.place.node).domain, level);
-    }
-    if (!home.domain.valid() || !place_layer(trial, ask, pack, layer + 1, home)) return false;
+    if (!pack_home(ask.job, pack, size, *cluster.domains().level_index(group.slices[layer].level),
+                   home) ||
+        !place_layer(trial, ask, pack, layer + 1, home))
+      return false;
   }
-  return fresh.ranks.empty() || place_fresh(trial, ask, *tree_ask, fresh, scope);
+  return true;
+}
+
+// Where the members of a pack that have a place bind the others to.
+bool Placer::Impl::pack_home(JobId job, const GroupTasks& pack, int size, int level,
+                             Scope& home) const {
+  for (const TaskId id : cluster.job(job).tasks) {
+    const Task& task = cluster.task(id);
+    if (task.group != pack.group || task.rank / size != pack.ranks[0] / size ||
+        task.state == TaskState::Releasing)
+      continue;
+    if (level >= cluster.domains().depth())
+      home.node = task.place.node;
+    else
+      home.domain = cluster.domains().ancestor(cluster.node(task.place.node).domain, level);
+  }
+  return home.domain.valid();
 }
 
 bool Placer::Impl::find(TreeAsk& tree_ask, const PlaceAsk& ask, Scope scope) {

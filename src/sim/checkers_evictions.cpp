@@ -122,6 +122,8 @@ void Checkers::check_rights(const Eviction& eviction, const MirrorJob& victim,
 // nodes, or not within the quotas.
 void Checkers::check_need(const Eviction& eviction, const MirrorJob& victim,
                           const MirrorJob& gets) {
+  // It lost members to a failure, and their new places to somebody else: the rest can't run on.
+  if (!whole_with(victim, eviction.tasks)) return;
   for (const auto& [name, node] : mirror_.nodes()) {
     std::vector<Use> uses;
     for (const MirrorTask* task : node.tasks)

@@ -54,6 +54,14 @@ bool is_below(const Job& job, int set, int outer) {
 
 }  // namespace
 
+// Whether the job would have its minimum if these had not been told to stop.
+bool Checkers::whole_with(const MirrorJob& job, const std::vector<Rank>& kept) const {
+  std::vector<int> count = counts(job, false);
+  for (const Rank& rank : kept)
+    if (job.tasks.count(rank) > 0) ++count[static_cast<std::size_t>(rank.first)];
+  return is_satisfied(job.spec, count, 0);
+}
+
 void Checkers::check_gang(const MirrorJob& job) {
   if (is_satisfied(job.spec, counts(job, false), 0)) return;
   std::string have;
