@@ -13,7 +13,11 @@ void run_allocate(CycleContext& context) {
     Trial trial(context.cluster);
     const Attempt result = attempt(context, trial, job, next_members(context.cluster, job, nullptr),
                                    Firmness::StartOrNominate, nullptr);
-    if (!result.placed) {
+    // A search that is not exhaustive may miss what an earlier one has found.
+    const bool placed =
+        result.placed || place_as_planned(context, trial, job,
+                                          next_members(context.cluster, job, nullptr), View::Now);
+    if (!placed) {
       if (!order.lane().valid()) continue;  // it only wanted to grow
       context.reasons[order.lane()] = result.reason;
       // From here on jobs may only start behind reservations: backfill's business.

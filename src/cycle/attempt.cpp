@@ -103,6 +103,28 @@ Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vecto
   return {false, {Constraint::Capacity, {}}};
 }
 
+bool place_as_planned(CycleContext& context, Trial& trial, JobId job,
+                      const std::vector<Member>& members, View view) {
+  const auto plan = context.plans.find(context.cluster.job(job).seq);
+  if (plan == context.plans.end() || plan->second.places.size() != members.size() ||
+      over_quota(context.cluster, job, members))
+    return false;
+  const std::size_t mark = trial.mark();
+  const auto state = view == View::Now ? TaskState::Running : TaskState::Nominated;
+  const auto place_one = [&](const Plan::Place& place) {
+    const Member member{place.group, place.rank};
+    if (std::find(members.begin(), members.end(), member) == members.end()) return false;
+    if (!context.placer.will_fit(job, place.group, place.place, view)) return false;
+    trial.place(job, place.group, place.rank, place.place, state, context.now);
+    return true;
+  };
+  const auto& places = plan->second.places;
+  if (std::all_of(places.begin(), places.end(), place_one) && !over_quota_since(trial, job, mark))
+    return true;
+  trial.rollback(mark);
+  return false;
+}
+
 void wait_as_one(Trial& trial, JobId job, std::size_t mark) {
   const Cluster& cluster = trial.cluster();
   const JobRecord& record = cluster.job(job);

@@ -17,6 +17,12 @@ struct Attempt {
 Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vector<Member>& members,
                 Firmness firmness, const NodeSet* among);
 
+// In the trial: the members exactly where their reservation has planned them, now or once
+// everything has gone that is told to stop. False, and the trial is as it was, if there is no plan
+// or no room.
+bool place_as_planned(CycleContext& context, Trial& trial, JobId job,
+                      const std::vector<Member>& members, View view);
+
 // The quota that keeps these members from starting wherever they lie, and the one that they exceed
 // where they have been placed since `mark`.
 std::optional<QuotaState> over_quota(const Cluster& cluster, JobId job,

@@ -112,15 +112,21 @@ bool take_back_starts(CycleContext& context) {
 // yet.
 void take_back_evictions(CycleContext& context) {
   std::vector<VictimTask> victims;
-  for (const Decision& d : context.decisions)
+  std::vector<JobId> gets;
+  for (const Decision& d : context.decisions) {
     if (d.kind == Decision::Kind::Evict && d.for_job != d.job)
       victims.push_back({d.task, d.job, d.group, d.rank, {}, {}, false});
+    else if (d.kind != Decision::Kind::Drop && (gets.empty() || gets.back() != d.job))
+      gets.push_back(d.job);
+  }
   if (victims.empty()) return;
   Trial trial(context.cluster);
-  std::set<MemberKey> stayed;
-  for (const VictimTask* task : let_stay(trial, victims))
-    stayed.emplace(task->job, task->group, task->rank);
+  (void)let_stay(trial, victims, gets);
   trial.keep();
+  std::set<MemberKey> stayed;
+  for (const VictimTask& task : victims)
+    if (context.cluster.task(task.id).state == TaskState::Running)
+      stayed.emplace(task.job, task.group, task.rank);
   const auto seq = [&](JobId job) { return context.cluster.job(job).seq; };
   std::vector<bool> gone(context.decisions.size(), false);
   for (std::size_t i = 0; i < context.decisions.size(); ++i) {

@@ -181,7 +181,7 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
     timeline.go_to(static_cast<std::size_t>(
         std::partition_point(ends.begin(), ends.end(), gone_by) - ends.begin()));
     const std::size_t mark = trial.mark();
-    if (!fits_as_planned(trial, job, members, old->second)) return false;
+    if (!place_as_planned(context_, trial, job, members, View::Future)) return false;
     found_ = {};
     found_.value = {job, old->second.start, {}};
     plan(trial, mark, found_);
@@ -206,27 +206,6 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
   found_.value = {job, all[ends[high - 1] - 1].at, {}};
   plan(trial, mark, found_);
   return true;
-}
-
-bool Reservations::fits_as_planned(Trial& trial, JobId job, const std::vector<Member>& members,
-                                   const Plan& plan) {
-  if (plan.places.size() != members.size() || plan.start < context_.now ||
-      over_quota(context_.cluster, job, members))
-    return false;
-  const std::size_t mark = trial.mark();
-  for (const Plan::Place& place : plan.places) {
-    const bool wanted = std::any_of(members.begin(), members.end(), [&](const Member& m) {
-      return m.group == place.group && m.rank == place.rank;
-    });
-    if (!wanted || !context_.placer.will_fit(job, place.group, place.place)) {
-      trial.rollback(mark);
-      return false;
-    }
-    trial.place(job, place.group, place.rank, place.place, TaskState::Nominated, context_.now);
-  }
-  if (!over_quota_since(trial, job, mark)) return true;
-  trial.rollback(mark);
-  return false;
 }
 
 // Writes down where the job will lie and what has to be kept free for it until then.

@@ -65,8 +65,6 @@ class Reservations {
   void set_hold(Made& made, int sign);
   void set_mig_holds(int sign);
   bool search(JobId job, const std::vector<Member>& members);
-  bool fits_as_planned(Trial& trial, JobId job, const std::vector<Member>& members,
-                       const Plan& plan);
 
   CycleContext& context_;
   std::vector<Made> made_;

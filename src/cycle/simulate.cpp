@@ -106,8 +106,9 @@ bool Simulation::come_back(Trial& trial, const Ask& ask, JobId job) {
 }
 
 void Simulation::let_stay(Trial& trial, const Ask& ask) {
-  for (const VictimTask* task : gs::let_stay(trial, ask.victims))
-    left_.erase(member_key(task->job, task->group, task->rank));
+  left_.clear();
+  for (const VictimTask* task : gs::let_stay(trial, ask.victims, {ask.job}))
+    left_.insert(member_key(task->job, task->group, task->rank));
 }
 
 void Simulation::take_stock(const Ask& ask) {

@@ -85,45 +85,21 @@ Task dropped(const Trial& trial, TaskId id) {
   return {};
 }
 
-bool within_quota(const Cluster& cluster, const Task& task) {
-  const JobRecord& record = cluster.job(task.job);
-  std::vector<std::uint32_t> models;
-  if (const auto model = model_of(cluster, task)) models.push_back(*model);
-  return !exceeded(cluster, record.tenant, record.preemptible, cluster.usage(task), models);
+// The innermost tenant that is also above somebody who gets room; invalid if there is none. Only
+// what they share can be exceeded because of it: limits may have been lowered under what runs.
+TenantId shared_tenant(const Cluster& cluster, JobId job, const std::vector<JobId>& gets) {
+  for (TenantId t = cluster.job(job).tenant; t.valid(); t = cluster.tenant(t).parent)
+    for (const JobId other : gets)
+      for (TenantId o = cluster.job(other).tenant; o.valid(); o = cluster.tenant(o).parent)
+        if (t == o) return t;
+  return {};
 }
 
-// These members back to their own places (or promises of places), giving up others that they may
-// have been promised. False, and nothing is changed, if somebody needs what they have there.
-bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks) {
-  const Cluster& cluster = trial.cluster();
-  const std::size_t mark = trial.mark();
-  for (const VictimTask* task : tasks)
-    if (const TaskId promise = place_of(cluster, *task, TaskState::Nominated); promise.valid())
-      trial.drop(promise);
-  const auto go_back = [&](const VictimTask* task) {
-    const JobRecord& record = cluster.job(task->job);
-    if (record.active_tasks == 0 && over_limit(cluster, record.tenant, {}, 1)) return false;
-    if (!task->nominated) {
-      if (!own_pins(cluster, cluster.task(task->id))) return false;
-      if (cluster.task(task->id).state == TaskState::Releasing) trial.spare(task->id);
-      return within_quota(cluster, cluster.task(task->id));
-    }
-    const Task promise = dropped(trial, task->id);
-    if (!promise.place.mig.empty() || !own_pins(cluster, promise)) return false;
-    const TaskId again = trial.place(task->job, task->group, task->rank, promise.place,
-                                     TaskState::Nominated, promise.since);
-    return within_quota(cluster, cluster.task(again));
-  };
-  const auto is_sound_there = [&](const VictimTask* task) {
-    const auto state = task->nominated ? TaskState::Nominated : TaskState::Running;
-    return is_sound(cluster, cluster.task(place_of(cluster, *task, state)));
-  };
-  if (std::all_of(tasks.begin(), tasks.end(), go_back) &&
-      std::all_of(tasks.begin(), tasks.end(), is_sound_there)) {
-    return true;
-  }
-  trial.rollback(mark);
-  return false;
+bool within_quota(const Cluster& cluster, const Task& task, TenantId shared) {
+  if (!shared.valid()) return true;
+  std::vector<std::uint32_t> models;
+  if (const auto model = model_of(cluster, task)) models.push_back(*model);
+  return !exceeded(cluster, shared, cluster.job(task.job).preemptible, cluster.usage(task), models);
 }
 
 // Left and has no other place.
@@ -132,9 +108,65 @@ bool is_lost(const Cluster& cluster, const VictimTask& task) {
          !place_of(cluster, task, TaskState::Nominated).valid();
 }
 
+// These members back to their own places (or promises of places), giving up others that they may
+// have been promised. False, and nothing is changed, if somebody needs what they have there.
+bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks,
+          const std::vector<JobId>& gets) {
+  const Cluster& cluster = trial.cluster();
+  const std::size_t mark = trial.mark();
+  const bool lost = std::any_of(tasks.begin(), tasks.end(),
+                                [&](const VictimTask* task) { return is_lost(cluster, *task); });
+  for (const VictimTask* task : tasks)
+    if (const TaskId promise = place_of(cluster, *task, TaskState::Nominated); promise.valid())
+      trial.drop(promise);
+  const auto go_back = [&](const VictimTask* task) {
+    const TenantId shared = shared_tenant(cluster, task->job, gets);
+    const bool new_job = shared.valid() && cluster.job(task->job).active_tasks == 0;
+    if (new_job && over_limit(cluster, shared, {}, 1)) return false;
+    if (!task->nominated) {
+      if (!own_pins(cluster, cluster.task(task->id))) return false;
+      if (cluster.task(task->id).state == TaskState::Releasing) trial.spare(task->id);
+      return within_quota(cluster, cluster.task(task->id), shared);
+    }
+    const Task promise = dropped(trial, task->id);
+    if (!promise.place.mig.empty() || !own_pins(cluster, promise)) return false;
+    const TaskId again = trial.place(task->job, task->group, task->rank, promise.place,
+                                     TaskState::Nominated, promise.since);
+    return within_quota(cluster, cluster.task(again), shared);
+  };
+  const auto is_sound_there = [&](const VictimTask* task) {
+    const auto state = task->nominated ? TaskState::Nominated : TaskState::Running;
+    return is_sound(cluster, cluster.task(place_of(cluster, *task, state)));
+  };
+  if (std::all_of(tasks.begin(), tasks.end(), go_back) &&
+      std::all_of(tasks.begin(), tasks.end(), is_sound_there) &&
+      (!lost || fill_of(cluster, tasks.front()->job, nullptr) != Fill::BelowMin))
+    return true;
+  trial.rollback(mark);
+  return false;
+}
+
+// Those of the job that can stay do; the others give up what they have elsewhere. Only if no fewer
+// have a place in the end.
+void stay_together(Trial& trial, const std::vector<const VictimTask*>& tasks,
+                   const std::vector<JobId>& gets) {
+  const Cluster& cluster = trial.cluster();
+  const JobId job = tasks.front()->job;
+  const int before = cluster.job(job).active_tasks;
+  const std::size_t mark = trial.mark();
+  for (const VictimTask* task : tasks)
+    if (const TaskId promise = place_of(cluster, *task, TaskState::Nominated); promise.valid())
+      trial.drop(promise);
+  for (const VictimTask* task : tasks) stay(trial, {task}, gets);
+  const JobRecord& record = cluster.job(job);
+  if (record.active_tasks < before || fill_of(cluster, job, nullptr) == Fill::BelowMin)
+    trial.rollback(mark);
+}
+
 }  // namespace
 
-std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims) {
+std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims,
+                                        const std::vector<JobId>& gets) {
   const Cluster& cluster = trial.cluster();
   std::vector<JobId> jobs;
   std::unordered_map<JobId, std::vector<const VictimTask*>> tasks;  // last to leave first
@@ -142,20 +174,19 @@ std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTa
     if (tasks[task->job].empty()) jobs.push_back(task->job);
     tasks[task->job].push_back(&*task);
   }
-  std::vector<const VictimTask*> stayed;
   for (const JobId job : jobs) {
     const std::vector<const VictimTask*>& all = tasks[job];
-    if (stay(trial, all)) {
-      stayed.insert(stayed.end(), all.begin(), all.end());
+    if (stay(trial, all, gets)) continue;
+    if (lies_together(cluster.shape_of(job))) {
+      stay_together(trial, all, gets);
       continue;
     }
-    if (lies_together(cluster.shape_of(job))) continue;
-    for (const VictimTask* task : all) {
-      if (is_lost(cluster, *task) && fill_of(cluster, job, nullptr) == Fill::BelowMin) continue;
-      if (stay(trial, {task})) stayed.push_back(task);
-    }
+    for (const VictimTask* task : all) stay(trial, {task}, gets);
   }
-  return stayed;
+  std::vector<const VictimTask*> lost;
+  for (const VictimTask& task : victims)
+    if (is_lost(cluster, task)) lost.push_back(&task);
+  return lost;
 }
 
 }  // namespace gs

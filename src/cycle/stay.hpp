@@ -12,8 +12,9 @@
 
 namespace gs {
 
-// Those of `victims` (in the order in which they left) that are back at their places in the trial,
-// or never left them.
-std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims);
+// `victims` in the order in which they left; `gets`: who gets room. Returns those that have no
+// place in the end.
+std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims,
+                                        const std::vector<JobId>& gets);
 
 }  // namespace gs

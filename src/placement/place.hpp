@@ -58,8 +58,8 @@ class Placer {
   // Whether a task that runs there already (found after a restart) fits the books; an error says
   // why not.
   Status can_hold(JobId job, int group, const Allocation& place) const;
-  // Whether exactly these devices can take the task once everything has gone that is told to stop.
-  bool will_fit(JobId job, int group, const Allocation& place) const;
+  // Whether exactly these devices can take the task, seen so.
+  bool will_fit(JobId job, int group, const Allocation& place, View view) const;
   // The configuration has changed: kept scores are worth nothing now.
   void reconfigured();
 

@@ -51,39 +51,40 @@ TaskId Placer::Impl::evicted_twin(const Trial& trial, JobId job, int group, int 
 
 namespace {
 
-bool own_pins_free(const NodeState& node, const Task& task) {
+bool own_pins_free(const NodeState& node, const Task& task, View view) {
   bool free = true;
   for_each_gpu(task.place.gpus, [&](int gpu) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
-    const bool ours = books.pin_owner == task.job;
-    free &= ours || (node.free_gpus(View::Future) & gpu_bit(gpu)) != 0;
+    const bool others = view == View::Now && (books.milli.used > 0 || books.pin_releasing > 0);
+    const bool ours = books.pin_owner == task.job && !others;
+    free &= ours || (node.free_gpus(view) & gpu_bit(gpu)) != 0;
   });
   return free;
 }
 
-// Its own devices and amounts, as they will be once everything that was told to stop has gone.
-bool own_devices_free(const Cluster& cluster, const Task& task, const Shape& shape) {
+// Its own devices and amounts.
+bool own_devices_free(const Cluster& cluster, const Task& task, const Shape& shape, View view) {
   const NodeState& node = cluster.node(task.place.node);
-  if (!amounts_fit(node, shape, View::Future)) return false;
+  if (!amounts_fit(node, shape, view)) return false;
   for (const MigPick& pick : task.place.mig)
     for (const MigSlotState& instance : node.mig_gpu(pick.gpu)->instances)
       if (instance.id == pick.id && instance.nominated) return false;
-  if (!shape.request.gpu.pinned_ids.empty()) return own_pins_free(node, task);
-  if (shape.exclusive()) return (task.place.gpus & ~node.free_gpus(View::Future)) == 0;
+  if (!shape.request.gpu.pinned_ids.empty()) return own_pins_free(node, task, view);
+  if (shape.exclusive()) return (task.place.gpus & ~node.free_gpus(view)) == 0;
   bool free = true;
   for_each_gpu(task.place.gpus, [&](int gpu) {
     const GpuPart part =
         gpu_part(shape.request.gpu, node.layout->memory_mib[static_cast<std::size_t>(gpu)]);
-    free &= !node.gpus[static_cast<std::size_t>(gpu)].pinned(View::Future) &&
-            node.free_milli(gpu, View::Future) >= part.milli &&
-            node.free_memory_mib(gpu, View::Future) >= part.memory_mib;
+    free &= !node.gpus[static_cast<std::size_t>(gpu)].pinned(view) &&
+            node.free_milli(gpu, view) >= part.milli &&
+            node.free_memory_mib(gpu, view) >= part.memory_mib;
   });
   return free;
 }
 
 }  // namespace
 
-bool Placer::will_fit(JobId job, int group, const Allocation& place) const {
+bool Placer::will_fit(JobId job, int group, const Allocation& place, View view) const {
   const Cluster& cluster = impl_->cluster;
   const NodeState& node = cluster.node(place.node);
   const Shape& shape = cluster.shapes().at(impl_->group_of(job, group).shape);
@@ -93,7 +94,7 @@ bool Placer::will_fit(JobId job, int group, const Allocation& place) const {
   task.job = job;
   task.group = static_cast<std::uint16_t>(group);
   task.place = place;
-  return own_devices_free(cluster, task, shape);
+  return own_devices_free(cluster, task, shape, view);
 }
 
 // Whether a task that shares GPUs would lie tighter on others of its node: then it moves there, and
@@ -116,7 +117,8 @@ bool Placer::Impl::has_tighter_place(const Task& task) {
 bool Placer::Impl::spare(Trial& trial, const PlaceAsk& ask, int group, int rank, NodeId node) {
   const TaskId evicted = evicted_twin(trial, ask.job, group, rank, node);
   if (!evicted.valid()) return false;
-  if (own_devices_free(cluster, cluster.task(evicted), cluster.shape_of(cluster.task(evicted)))) {
+  if (own_devices_free(cluster, cluster.task(evicted), cluster.shape_of(cluster.task(evicted)),
+                       View::Future)) {
     if (has_tighter_place(cluster.task(evicted))) return false;
     trial.spare(evicted);
     return true;
@@ -139,7 +141,8 @@ bool Placer::Impl::spare_by_swap(Trial& trial, const PlaceAsk& ask, TaskId evict
     trial.drop(id);
     moved.push_back(task);
   }
-  if (own_devices_free(cluster, cluster.task(evicted), cluster.shape_of(cluster.task(evicted)))) {
+  if (own_devices_free(cluster, cluster.task(evicted), cluster.shape_of(cluster.task(evicted)),
+                       View::Future)) {
     trial.spare(evicted);
     const bool all = std::all_of(moved.begin(), moved.end(), [&](const Task& task) {
       if (!amounts_fit(cluster.node(node), cluster.shape_of(task), View::Future)) return false;
