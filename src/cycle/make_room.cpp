@@ -241,15 +241,27 @@ bool RoomMaker::try_many_nodes(std::size_t count) {
   for (std::size_t step = 1;; step *= 2) {
     std::unordered_set<NodeId> nodes;
     for (std::size_t i = 0; i < k; ++i) nodes.insert(candidates[i].node);
-    std::vector<Chosen> chosen;
-    for (const Unit* unit : added_)
-      if (std::any_of(unit->tasks.begin(), unit->tasks.end(),
-                      [&](const VictimTask& t) { return nodes.count(t.node) > 0; }))
-        chosen.push_back({unit});
+    const std::vector<Chosen> chosen = units_on(nodes);
     if (could_do(chosen, count) && simulate(chosen, count)) return true;
     if (k >= candidates.size()) return false;
     k = std::min(k + step, candidates.size());
   }
+}
+
+// The added units on these nodes; with each, those of its job that leave before it.
+std::vector<RoomMaker::Chosen> RoomMaker::units_on(const std::unordered_set<NodeId>& nodes) const {
+  std::vector<Chosen> chosen;
+  std::unordered_set<JobId> jobs;
+  for (auto unit = added_.rbegin(); unit != added_.rend(); ++unit) {
+    const auto& tasks = (*unit)->tasks;
+    const bool there = std::any_of(tasks.begin(), tasks.end(),
+                                   [&](const VictimTask& t) { return nodes.count(t.node) > 0; });
+    if (!there && jobs.count((*unit)->job) == 0) continue;
+    jobs.insert((*unit)->job);
+    chosen.push_back({*unit});
+  }
+  std::reverse(chosen.begin(), chosen.end());
+  return chosen;
 }
 
 bool RoomMaker::could_do(const std::vector<Chosen>& chosen, std::size_t count) const {

@@ -61,6 +61,7 @@ class RoomMaker {
   bool greedy_match(std::size_t count) const;
   bool try_one_node(std::size_t count);
   bool try_many_nodes(std::size_t count);
+  std::vector<Chosen> units_on(const std::unordered_set<NodeId>& nodes) const;
   bool could_do(const std::vector<Chosen>& chosen, std::size_t count) const;
   bool simulate(const std::vector<Chosen>& chosen, std::size_t count);
   void record_needed();

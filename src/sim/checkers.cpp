@@ -83,6 +83,8 @@ void Checkers::effect(const StopTasks& effect) {
   MirrorJob* job = mirror_.find_job(effect.job);
   if (job == nullptr) return report("states", effect.job + " stops although it has ended");
   Eviction eviction{effect.job, effect.for_job, {}, effect.reason};
+  // Who moves has no more than before, whatever the limits are by now.
+  if (effect.reason == StopReason::Moved) job->admitted = true;
   for (const TaskRef& ref : effect.tasks) {
     const Rank rank{ref.group, ref.rank};
     const auto task = job->tasks.find(rank);
