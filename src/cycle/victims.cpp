@@ -35,8 +35,7 @@ bool VictimPool::may_leave(JobId job) const {
 void VictimPool::collect() {
   collected_ = true;
   for (const Decision& d : context_.decisions)
-    if (d.kind == Decision::Kind::Start && context_.cluster.job(d.job).state == JobState::Waiting)
-      fresh_.insert(d.job);
+    if (d.kind == Decision::Kind::Start) ++fresh_[d.job];
   const Cluster& cluster = context_.cluster;
   std::vector<bool> seen(cluster.job_count(), false);
   for (std::size_t n = 0; n < cluster.node_count(); ++n)
@@ -81,8 +80,11 @@ JobKey VictimPool::key(JobId job, const TaskMarks* taken) const {
   for (const TaskId id : record.tasks)
     if (cluster.task(id).state != TaskState::Releasing)
       gpu_milli += cluster.usage(cluster.task(id)).gpu_milli;
-  const std::int64_t order = fresh_.contains(job) ? std::numeric_limits<std::int64_t>::min()
-                                                  : order_key(record.priority, {}, 0);
+  const auto fresh = fresh_.find(job);
+  const int untold = record.nominated_tasks + (fresh == fresh_.end() ? 0 : fresh->second);
+  const std::int64_t order = untold >= record.active_tasks
+                                 ? std::numeric_limits<std::int64_t>::min()
+                                 : order_key(record.priority, {}, 0);
   return {order, fill_of(cluster, job, taken), loss_of(record, gpu_milli, context_.now),
           record.submitted, record.seq};
 }

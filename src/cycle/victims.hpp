@@ -3,8 +3,8 @@
 // The order is that of serving, turned round: tenants that are best off first; inside a tenant the
 // lowest priority, surplus before what a job can't run without, the cheapest loss (work since the
 // start that is not checkpointed, more for those evicted before), the youngest. Before all of
-// these, whoever this very cycle has started and nobody was told about yet. A job that is above its
-// minimum loses one task at a time; at its minimum it leaves as a whole.
+// these, whoever has only promises, or was started by this very cycle: nobody was told yet. A job
+// that is above its minimum loses one task at a time; at its minimum it leaves as a whole.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,7 @@ class VictimPool {
   std::vector<TenantId> tenants_;
   std::unordered_map<TenantId, std::vector<JobId>> jobs_;
   std::set<TenantId> stale_;
-  std::set<JobId> fresh_;  // this cycle has started them
+  std::unordered_map<JobId, int> fresh_;  // tasks that this cycle has started
 };
 
 // The units in order; produced as they are asked for, and kept for the next walk.
