@@ -57,6 +57,7 @@ Status Engine::Impl::apply(const SubmitJob& command) {
   const JobState state = cluster.job(id).state;
   cluster.job(id).state = JobState::Held;  // so that entering the queue counts it as waiting
   cluster.job(id).waiting_since = now;
+  if (job.submitted == Instant{}) cluster.job(id).submitted = now;
   watch_deadline(id);
   if (state == JobState::Held)
     effects.emplace_back(JobChanged{job.id, to_string(JobState::Held), {}});

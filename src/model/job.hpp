@@ -55,7 +55,7 @@ struct Job {
   std::string name;
   std::string tenant;
   int priority = 500;
-  Instant submitted;
+  Instant submitted;  // 0: when the engine hears of it
   std::vector<GroupSet> sets = {GroupSet{}};
   std::vector<Group> groups;
 
