@@ -39,24 +39,31 @@ Added added_since(Trial& trial, JobId job, std::size_t mark) {
   return added;
 }
 
-// Nodes on which the request counts for less than where it was put: GPUs of another model, or
-// larger ones. False if there is nothing left to try.
+// Takes out the nodes that cost most of what was exceeded: those with GPUs of the model that is
+// limited, or with the largest GPUs that were used. False if there is nothing left to try.
 bool exclude_costly_nodes(const CycleContext& context, const Trial& trial, std::size_t mark,
-                          NodeSet& among) {
+                          const QuotaState& broken, NodeSet& among) {
   const Cluster& cluster = context.cluster;
-  bool excluded = false;
+  const auto is_limited = [&](const Layout& layout) {
+    return layout.count > 0 &&
+           broken.resource == gpus_of(cluster.shapes().models().name(layout.model[0]));
+  };
+  std::int64_t largest_mib = 0;
+  bool limited = false;
   for (std::size_t i = mark; i < trial.changes().size(); ++i) {
     if (trial.changes()[i].kind != Trial::Kind::Placed) continue;
     const NodeState& used = cluster.node(cluster.task(trial.changes()[i].task).place.node);
     if (used.layout->count == 0) continue;
-    for (std::size_t n = 0; n < among.size(); ++n) {
-      const Layout& layout = *cluster.node(NodeId{n}).layout;
-      if (!among[n] || layout.count == 0) continue;
-      if (layout.model != used.layout->model || layout.memory_mib != used.layout->memory_mib)
-        continue;
-      among[n] = false;
-      excluded = true;
-    }
+    limited |= is_limited(*used.layout);
+    largest_mib = std::max(largest_mib, used.layout->memory_mib[0]);
+  }
+  bool excluded = false;
+  for (std::size_t n = 0; n < among.size(); ++n) {
+    const Layout& layout = *cluster.node(NodeId{n}).layout;
+    if (!among[n] || layout.count == 0) continue;
+    if (limited ? !is_limited(layout) : layout.memory_mib[0] < largest_mib) continue;
+    among[n] = false;
+    excluded = true;
   }
   return excluded;
 }
@@ -94,7 +101,7 @@ Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vecto
     if (!broken) return {true, {}};
     if (cheaper.empty())
       cheaper = among != nullptr ? *among : NodeSet(context.cluster.node_count(), true);
-    const bool more = exclude_costly_nodes(context, trial, mark, cheaper);
+    const bool more = exclude_costly_nodes(context, trial, mark, *broken, cheaper);
     trial.rollback(mark);
     ask.among = &cheaper;
     if (!more) break;

@@ -44,7 +44,7 @@ std::optional<QuotaState> model_exceeded(const Cluster& cluster, const TenantRec
       const bool used = model < record.milli_by_model.size();
       if (!used || record.milli_by_model[model] <= limit) continue;
       if (cluster.shapes().models().name(model) != name) continue;
-      return QuotaState{record.spec.id, "gpus of " + name, record.milli_by_model[model], limit, 0};
+      return QuotaState{record.spec.id, gpus_of(name), record.milli_by_model[model], limit, 0};
     }
   }
   return std::nullopt;
@@ -126,7 +126,7 @@ std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant,
           for (const auto& [model, amount] : asks)
             if (cluster.shapes().models().name(model) == name) milli += amount;
           if (milli > gpus * kWholeGpu)
-            return QuotaState{r.spec.id, "gpus of " + name, milli, gpus * kWholeGpu, 0};
+            return QuotaState{r.spec.id, gpus_of(name), milli, gpus * kWholeGpu, 0};
         }
         return std::nullopt;
       });

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "model/why.hpp"
 
 namespace gs {
+
+// The resource that a limit on GPUs of one model is called by.
+inline std::string gpus_of(const std::string& model) { return "gpus of " + model; }
 
 // The least that a task of this shape counts for, whatever node it lands on.
 Usage least_usage(const Cluster& cluster, const Shape& shape);
