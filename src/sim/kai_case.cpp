@@ -37,7 +37,7 @@ std::vector<std::string> read_levels(const Json& c) {
     return seen.size();
   };
   for (const auto& [name, list] : c.at("topologies").items())
-    for (const Json& level : list)
+    for (const auto& level : list.get<std::vector<std::string>>())
       if (std::find(levels.begin(), levels.end(), level) == levels.end()) levels.push_back(level);
   if (c.at("topologies").size() > 1)
     std::stable_sort(levels.begin(), levels.end(), [&](const std::string& a, const std::string& b) {
