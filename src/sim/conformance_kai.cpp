@@ -3,6 +3,7 @@
 // asks again.
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -134,6 +135,7 @@ class KaiRun {
     const NodeState& node = cluster_.node(cluster_.find_node(task.node));
     const GpuMask free =
         node.whole & ~taken & ~named_[task.node] & ~(node.busy_now | node.busy_future);
+    if (free == 0) throw std::runtime_error(task.name + ": no GPU of " + task.node + " is left");
     const int gpu = std::countr_zero(free);
     if (known != nullptr) {
       *known = gpu;

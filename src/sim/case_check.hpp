@@ -1,0 +1,14 @@
+// A conformance case is checked before it runs: a case that names what is not there, or amounts
+// that no engine would accept, is bad input, not a failure of the engine.
+#pragma once
+
+#include "sim/kai_case.hpp"
+#include "sim/kueue_case.hpp"
+
+namespace gs {
+
+// Throw std::runtime_error with the reason.
+void check_case(const KaiCase& c);
+void check_case(const KueueCase& c);
+
+}  // namespace gs
