@@ -297,7 +297,8 @@ double queue_operations(Report& report, int waiting, int tenants, double aim) {
     slices.us.push_back(watch.us());
   }
   if (queue.size() != static_cast<std::size_t>(waiting)) fmt::print("the walk ended early\n");
-  const double pair_us = slices.at(0.5) / (waiting / kSlices);
+  const int per_slice = waiting / kSlices;
+  const double pair_us = slices.at(0.5) / per_slice;
   report.add({fmt::format("queue push+pop with aging, {} waiting, {} lanes, {} tenants", waiting,
                           queue.busy().size(), tenants),
               "op/s", 2e6 / pair_us, aim, aim > 0 ? "aim; seed claims 6 million" : "", false});
