@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <stdexcept>
+
+#include <nlohmann/json.hpp>
 
 #include "cycle/cycle.hpp"
 
@@ -49,6 +52,13 @@ void check_actions(const std::vector<std::string>& actions) {
 }
 
 }  // namespace
+
+void check_numbers(const nlohmann::json& json) {
+  constexpr double kLargest = 1e15;
+  if (json.is_number() && std::abs(json.get<double>()) > kLargest) refuse("a number is too large");
+  if (json.is_structured())
+    for (const auto& part : json) check_numbers(part);
+}
 
 void check_case(const KaiCase& c) {
   KnownNames nodes("node"), tenants("queue"), jobs("job"), tasks("task");

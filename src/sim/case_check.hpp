@@ -2,12 +2,16 @@
 // that no engine would accept, is bad input, not a failure of the engine.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "sim/kai_case.hpp"
 #include "sim/kueue_case.hpp"
 
 namespace gs {
 
-// Throw std::runtime_error with the reason.
+// All throw std::runtime_error with the reason.
+// Numbers that a later conversion to an integer would not survive.
+void check_numbers(const nlohmann::json& json);
 void check_case(const KaiCase& c);
 void check_case(const KueueCase& c);
 

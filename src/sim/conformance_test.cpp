@@ -151,6 +151,7 @@ TEST(ConformanceKai, ACaseThatMakesNoSenseIsRefused) {
       {"/nodes/0/cpu_milli", 9'000'000'000'000'000'000},
       {"/actions/0", "sleep"},
       {"/rounds", 1'000'000'000},
+      {"/rounds", 1e86},
       {"/expect/jobs/j/node", "nowhere"},
   };
   for (const auto& [what, value] : changes) {

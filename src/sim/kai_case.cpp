@@ -292,6 +292,7 @@ void read_expectations(const Json& expect, KaiCase& out) {
 }  // namespace
 
 KaiCase read_kai_case(const Json& c) {
+  check_numbers(c);
   KaiCase out;
   out.levels = read_levels(c);
   for (const Json& j : c.at("nodes")) out.nodes.push_back(read_node(j, out.levels));

@@ -313,6 +313,7 @@ const KueueLeaf* KueueCase::find(const DomainPath& path) const {
 }
 
 KueueCase read_kueue_case(const nlohmann::json& c) {
+  check_numbers(c);
   KueueCase read = Reader(c).read();
   check_case(read);
   return read;
