@@ -9,7 +9,9 @@ Status validate(const Tenant& tenant) {
   const std::string of = "tenant " + tenant.id + ": ";
   if (tenant.id.empty()) return invalid("tenant: id must not be empty");
   if (tenant.parent == tenant.id) return invalid(of + "must not be its own parent");
-  if (tenant.over_quota_weight < 0) return invalid(of + "over_quota_weight must not be negative");
+  if (tenant.over_quota_weight < 0 || tenant.over_quota_weight > kMaxWeight)
+    return invalid(of + "over_quota_weight must not be negative nor above " +
+                   std::to_string(kMaxWeight));
   for (const std::int64_t amount :
        {tenant.guaranteed.gpu_milli, tenant.guaranteed.cpu_milli, tenant.guaranteed.memory_bytes})
     if (amount != kUnlimited && !is_amount(amount))

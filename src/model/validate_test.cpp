@@ -32,6 +32,9 @@ TEST(Validate, AmountsWhoseSumsCouldOverflowAreRefused) {
   EXPECT_TRUE(validate(tenant).ok());
   tenant.guaranteed.cpu_milli = kHuge;
   EXPECT_FALSE(validate(tenant).ok());
+  tenant.guaranteed.cpu_milli = 0;
+  tenant.over_quota_weight = kUnlimited;
+  EXPECT_FALSE(validate(tenant).ok());
 }
 
 }  // namespace
