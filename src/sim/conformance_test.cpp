@@ -169,6 +169,14 @@ TEST(ConformanceKai, ASharedGpuMustBeThere) {
   task["gpu_fraction"] = 0.5;
   task["gpu_group"] = "g";
   EXPECT_THROW(run_kai_case(crowded, false), std::runtime_error);
+  crowded["nodes"][0]["gpus"] = 1;
+  EXPECT_TRUE(run_kai_case(crowded, false).passed);
+  for (const char* name : {"j-1", "j-2"}) {
+    Json more = crowded["jobs"][0]["tasks"][0];
+    more["name"] = name;
+    crowded["jobs"][0]["tasks"].push_back(more);
+  }
+  EXPECT_THROW(run_kai_case(crowded, false), std::runtime_error) << "three halves of one GPU";
 }
 
 TEST(ConformanceKueue, ACaseThatMakesNoSenseIsRefused) {
