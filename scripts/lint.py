@@ -263,14 +263,16 @@ def project_includes(path, memo):
         memo[path] = {path}
         if (ROOT / path).is_file():
             for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', read(path), re.MULTILINE):
-                memo[path] |= project_includes("src/" + name, memo)
+                beside = (pathlib.PurePath(path).parent / name).as_posix()
+                found = beside if (ROOT / beside).is_file() else "src/" + name
+                memo[path] |= project_includes(found, memo)
     return memo[path]
 
 
 def fingerprint(path, memo):
     """Equal as long as nothing that clang-tidy would see of this file has changed."""
     digest = hashlib.sha256(CLANG_TIDY.encode() + (ROOT / ".clang-tidy").read_bytes())
-    for name in sorted(project_includes(path, memo)):
+    for name in sorted(n for n in project_includes(path, memo) if (ROOT / n).is_file()):
         digest.update(name.encode() + b"\0" + read(name).encode())
     return digest.hexdigest()
 

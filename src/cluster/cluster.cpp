@@ -364,7 +364,9 @@ void Cluster::count_gang(JobShapeId shape, int sign) {
   std::int64_t gpus = 1;
   for (const ShapedGroup& group : shapes_.at(shape).groups)
     gpus = std::max(gpus, std::int64_t{group.count} * std::max(1, shapes_.at(group.shape).gpus()));
-  if ((gangs_[gpus] += sign) == 0) gangs_.erase(gpus);
+  int& count = gangs_[gpus];
+  count += sign;
+  if (count == 0) gangs_.erase(gpus);
 }
 
 JobId Cluster::add_job(const Job& job, TenantId tenant) {

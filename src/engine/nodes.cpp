@@ -8,7 +8,7 @@ namespace gs {
 namespace {
 
 // Near the threshold cooler GPUs are preferred.
-constexpr int kWarmBelowThreshold_c = 10;
+constexpr int kWarmBelowThresholdC = 10;
 
 std::vector<TaskId> sorted_tasks(const Cluster& cluster, NodeId node) {
   std::vector<TaskId> tasks = cluster.node(node).tasks;
@@ -89,7 +89,7 @@ Status Engine::Impl::apply(const PutNode& command) {
 void Engine::Impl::report(NodeId id, int gpu, Health health, int temperature_c) {
   const bool hot = too_hot(cluster.node(id), gpu, temperature_c);
   const bool warm = config.thermal_aware && !hot && temperature_c > 0 &&
-                    temperature_c >= config.thermal_threshold_c - kWarmBelowThreshold_c;
+                    temperature_c >= config.thermal_threshold_c - kWarmBelowThresholdC;
   cluster.set_gpu(id, gpu, health, {temperature_c, hot, warm});
 }
 

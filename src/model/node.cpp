@@ -37,7 +37,7 @@ Status validate_gpus(const Node& node) {
     if (gpu.index != static_cast<int>(i))
       return invalid(of(i) + ".index must be " + std::to_string(i) + ", got " +
                      std::to_string(gpu.index));
-    if (gpu.memory_mib < 0) return invalid(of(i) + ".memory_mib must not be negative");
+    if (!is_amount(gpu.memory_mib)) return invalid(of(i) + ".memory_mib" + kMustBeAmount);
     if (gpu.bandwidth_gbps < 0) return invalid(of(i) + ".bandwidth_gbps must not be negative");
     for (const auto& instance : gpu.mig)
       if (instance.start < -1 || instance.start > 7)
@@ -55,14 +55,14 @@ Status validate_gpus(const Node& node) {
 Status validate(const Node& node) {
   if (node.name.empty()) return invalid("node: name must not be empty");
   if (node.name.size() > 253) return invalid("node: name must have at most 253 characters");
-  if (node.capacity.cpu_milli < 0)
-    return invalid("node " + node.name + ": cpu_milli must not be negative");
-  if (node.capacity.memory_bytes < 0)
-    return invalid("node " + node.name + ": memory_bytes must not be negative");
+  if (!is_amount(node.capacity.cpu_milli))
+    return invalid("node " + node.name + ": cpu_milli" + kMustBeAmount);
+  if (!is_amount(node.capacity.memory_bytes))
+    return invalid("node " + node.name + ": memory_bytes" + kMustBeAmount);
   for (const auto& [name, amount] : node.capacity.named)
-    if (name.empty() || amount < 0)
-      return invalid("node " + node.name + ": resource '" + name +
-                     "' must have a name and not be negative");
+    if (name.empty() || !is_amount(amount))
+      return invalid("node " + node.name + ": resource '" + name + "' needs a name and" +
+                     kMustBeAmount);
   if (!std::is_sorted(node.labels.begin(), node.labels.end()))
     return invalid("node " + node.name + ": labels must be sorted by key");
   return validate_gpus(node);

@@ -57,8 +57,8 @@ Status validate_gpu(const GpuRequest& gpu) {
                    std::to_string(gpu.count));
   if (gpu.milli < 0 || gpu.milli > kWholeGpu)
     return invalid("gpu.milli must be 0..1000, got " + std::to_string(gpu.milli));
-  if (gpu.memory_mib < 0 || gpu.min_memory_mib < 0)
-    return invalid("gpu memory must not be negative");
+  if (!is_amount(gpu.memory_mib) || !is_amount(gpu.min_memory_mib))
+    return invalid(std::string("gpu memory") + kMustBeAmount);
   if (gpu.min_bandwidth_gbps < 0) return invalid("gpu.min_bandwidth_gbps must not be negative");
   if (gpu.sharing == Sharing::Shared && (gpu.count == 0 || (gpu.milli == 0 && gpu.memory_mib == 0)))
     return invalid("a shared GPU request needs gpu.count and one of gpu.milli, gpu.memory_mib");
@@ -90,11 +90,13 @@ bool matches(const LabelTerms& terms, const Labels& labels) {
 }
 
 Status validate(const TaskRequest& request) {
-  if (request.resources.cpu_milli < 0) return invalid("cpu_milli must not be negative");
-  if (request.resources.memory_bytes < 0) return invalid("memory_bytes must not be negative");
+  if (!is_amount(request.resources.cpu_milli))
+    return invalid(std::string("cpu_milli") + kMustBeAmount);
+  if (!is_amount(request.resources.memory_bytes))
+    return invalid(std::string("memory_bytes") + kMustBeAmount);
   for (const auto& [name, amount] : request.resources.named)
-    if (name.empty() || amount < 0)
-      return invalid("resource '" + name + "' must have a name and not be negative");
+    if (name.empty() || !is_amount(amount))
+      return invalid("resource '" + name + "' needs a name and" + kMustBeAmount);
   for (const auto& preferred : request.preferred_affinity)
     if (preferred.weight < 1 || preferred.weight > 100)
       return invalid("preferred affinity: weight must be 1..100");

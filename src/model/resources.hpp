@@ -20,6 +20,12 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
+// Nobody has or asks for more of anything: so sums over any cluster, and a thousand times an
+// amount, stay well within 64 bits.
+inline constexpr std::int64_t kMaxAmount = 100'000'000'000'000;
+constexpr bool is_amount(std::int64_t amount) { return amount >= 0 && amount <= kMaxAmount; }
+inline constexpr const char* kMustBeAmount = " must not be negative nor above 100000000000000";
+
 inline constexpr std::int64_t kMiB = 1024 * 1024;
 inline constexpr int kWholeGpu = 1000;  // milli-GPU
 

@@ -1,6 +1,7 @@
 #include "model/tenant.hpp"
 
 #include "model/config.hpp"
+#include "model/resources.hpp"
 
 namespace gs {
 
@@ -8,10 +9,13 @@ Status validate(const Tenant& tenant) {
   const std::string of = "tenant " + tenant.id + ": ";
   if (tenant.id.empty()) return invalid("tenant: id must not be empty");
   if (tenant.parent == tenant.id) return invalid(of + "must not be its own parent");
-  if (tenant.over_quota_weight < 0) return invalid(of + "over_quota_weight must not be negative");
-  if (tenant.guaranteed.gpu_milli < 0 || tenant.guaranteed.cpu_milli < 0 ||
-      tenant.guaranteed.memory_bytes < 0)
-    return invalid(of + "guaranteed must not be negative");
+  if (tenant.over_quota_weight < 0 || tenant.over_quota_weight > kMaxWeight)
+    return invalid(of + "over_quota_weight must not be negative nor above " +
+                   std::to_string(kMaxWeight));
+  for (const std::int64_t amount :
+       {tenant.guaranteed.gpu_milli, tenant.guaranteed.cpu_milli, tenant.guaranteed.memory_bytes})
+    if (amount != kUnlimited && !is_amount(amount))
+      return invalid(of + "guaranteed" + kMustBeAmount);
   const Quota& limit = tenant.limit;
   for (const std::int64_t amount : {limit.gpu_milli, limit.gpu_memory_mib, limit.cpu_milli,
                                     limit.memory_bytes, limit.running_jobs, tenant.max_queue})

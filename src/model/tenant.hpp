@@ -13,6 +13,8 @@
 
 namespace gs {
 
+// Of weights only the proportions count; products of them have to fit into 128 bits.
+inline constexpr std::int64_t kMaxWeight = 1'000'000'000'000;
 inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 4;
 
 enum class Tier : std::uint8_t { Low, Medium, High, Critical };

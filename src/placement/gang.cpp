@@ -26,7 +26,7 @@ TopologyWish Placer::Impl::wish_of(JobId job, const ShapedGroup& group) const {
   if (gang && cluster.shapes().at(group.shape).request.latency_sensitive && !levels.empty())
     return {levels.back(), "node"};
   if (!config.implicit_topology) return {};
-  const TopologyWish said = said_wish(job, group);
+  TopologyWish said = said_wish(job, group);
   if (!is_empty(said) && cluster.job(job).active_tasks > 0) return said;
   return group.count > 1 || !is_empty(said) ? TopologyWish{"", "node"} : TopologyWish{};
 }

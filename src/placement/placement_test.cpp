@@ -252,7 +252,7 @@ TEST(NodeIndex, AgreesWithAFullScan) {
     lab.placer.reconfigured();
     const TaskRequest request = random_request(rng);
     const ShapeId shape = lab.cluster.shapes().intern(request);
-    const Scorer scorer(lab.cluster, lab.config);
+    const Scorer scorer(lab.config);
     NodeOrder order;
     order.build(lab.cluster);
     NodeIndex kept(lab.cluster, scorer, order, shape, View::Now);

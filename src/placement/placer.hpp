@@ -24,7 +24,7 @@ struct Scope {
 };
 
 struct Placer::Impl {
-  Impl(Cluster& c, const Config& cfg) : cluster(c), config(cfg), scorer(c, cfg), tree(c, cfg) {
+  Impl(Cluster& c, const Config& cfg) : cluster(c), config(cfg), scorer(cfg), tree(c, cfg) {
     devices.follow(&scorer);
     take_policy();
   }

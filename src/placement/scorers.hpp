@@ -21,7 +21,7 @@ namespace gs {
 
 class Scorer {
  public:
-  Scorer(const Cluster& cluster, const Config& config) : cluster_(cluster), config_(config) {}
+  explicit Scorer(const Config& config) : config_(config) {}
 
   void use(NodePolicy* policy) { policy_ = policy; }
   // The policy that judges nodes and GPUs for tasks of this shape; null: the strategy does.
@@ -37,7 +37,6 @@ class Scorer {
 
  private:
   double availability(const NodeState& node, const Shape& shape, View view) const;
-  const Cluster& cluster_;
   const Config& config_;
   NodePolicy* policy_ = nullptr;
 };

@@ -1,17 +1,19 @@
 #include "queue/job_order.hpp"
 
+#include "base/check.hpp"
+
 namespace gs {
 
-JobOrder::JobOrder(const Cluster& cluster, const FairShares& shares, Queue& queue,
+JobOrder::JobOrder(const Cluster& cluster, const FairShares& shares, const Queue& queue,
                    const Config& config, Filter filter)
     : cluster_(cluster),
       queue_(queue),
       aging_(config.aging_per_hour),
       tenants_(cluster, shares, config.tier_step),
       tree_(cluster, tenants_, OrderTree::Way::Serve) {
-  for (std::size_t i = 0; i < queue.lane_count(); ++i)
-    if (!filter.only_preemptible || queue.lane(LaneId{i}).preemptible)
-      add_lane(LaneId{i}, queue.head(LaneId{i}));
+  for (const LaneId lane : queue.busy())
+    if (const Queue::Lane& of = queue.lane(lane); !filter.only_preemptible || of.preemptible)
+      add(lane, of.line.front(), first_amounts(of.shape));
   for (const auto& [seq, job] : queue.growing())
     if (!filter.only_preemptible || cluster.job(job).preemptible) put_back(job);
 }
@@ -28,35 +30,36 @@ const Amounts& JobOrder::first_amounts(JobShapeId shape) {
   return it->second;
 }
 
-void JobOrder::add_lane(LaneId lane, JobId job) {
-  if (!job.valid()) return;
-  const JobRecord& record = cluster_.job(job);
-  tree_.add({job,
-             {order_key(record.priority, record.submitted, aging_), Fill::BelowMin, 0,
-              record.submitted, record.seq},
-             first_amounts(record.shape),
-             lane.v});
+void JobOrder::add(LaneId id, const Line::Entry* entry, const Amounts& amounts) {
+  if (entry == nullptr) return;
+  const Queue::Lane& lane = queue_.lane(id);
+  const std::int64_t key = order_key(lane.priority, entry->submitted, aging_);
+  tree_.add({entry->job, {key, Fill::BelowMin, 0, entry->submitted, entry->seq}, amounts, id.v},
+            lane.tenant);
 }
 
 JobId JobOrder::next() {
   if (tree_.empty()) return JobId{};
-  const OrderTree::Head head = tree_.pop();
-  lane_ = LaneId{};
-  lane_.v = head.tag;
-  return head.job;
+  last_ = tree_.pop();
+  lane_.v = last_.tag;
+  return last_.job;
 }
 
+// What follows in a lane is a twin of the last one, and asks for the same.
 void JobOrder::handled() {
-  if (lane_.valid()) add_lane(lane_, queue_.head(lane_));
+  if (lane_.valid()) add(lane_, queue_.lane(lane_).line.front(), last_.amounts);
 }
 
 void JobOrder::passed(JobId job) {
-  if (lane_.valid()) add_lane(lane_, queue_.after(lane_, job));
+  CHECK(job == last_.job);
+  if (!lane_.valid()) return;
+  const Line& line = queue_.lane(lane_).line;
+  add(lane_, line.after(last_.key.submitted, last_.key.seq), last_.amounts);
 }
 
 void JobOrder::put_back(JobId job) {
-  tree_.add({job, job_key(cluster_, job, aging_), next_amounts(cluster_, job, nullptr),
-             Id<struct LaneTag>::kNone});
+  tree_.add(
+      {job, job_key(cluster_, job, aging_), next_amounts(cluster_, job, nullptr), LaneId::kNone});
 }
 
 }  // namespace gs

@@ -14,14 +14,15 @@ class JobOrder {
   struct Filter {
     bool only_preemptible = false;
   };
-  JobOrder(const Cluster& cluster, const FairShares& shares, Queue& queue, const Config& config,
-           Filter filter);
+  JobOrder(const Cluster& cluster, const FairShares& shares, const Queue& queue,
+           const Config& config, Filter filter);
   JobOrder(const JobOrder&) = delete;
   JobOrder& operator=(const JobOrder&) = delete;
 
   // The next job by what the books say now; invalid at the end.
   JobId next();
-  LaneId lane() const { return lane_; }  // of the job that next() gave last; invalid if it grows
+  // Of the job that next() gave last; invalid if it grows.
+  LaneId lane() const { return lane_; }
   // That job has left the queue; its lane goes on with the one behind it. Without this call the
   // lane is left out.
   void handled();
@@ -33,15 +34,17 @@ class JobOrder {
   void refresh() { tree_.refresh(); }
 
  private:
-  void add_lane(LaneId lane, JobId job);
+  // Null: nobody is left in the lane.
+  void add(LaneId lane, const Line::Entry* entry, const Amounts& amounts);
   const Amounts& first_amounts(JobShapeId shape);
 
   const Cluster& cluster_;
-  Queue& queue_;
+  const Queue& queue_;
   double aging_;
   TenantOrder tenants_;
   OrderTree tree_;
   std::unordered_map<std::uint32_t, Amounts> amounts_;  // by JobShape
+  OrderTree::Head last_;                                // what next() gave
   LaneId lane_;
 };
 

@@ -7,7 +7,7 @@
 namespace gs {
 namespace {
 
-std::vector<Member> ranks(int group, std::vector<int> list) {
+std::vector<Member> ranks(int group, const std::vector<int>& list) {
   std::vector<Member> members;
   for (const int rank : list) members.push_back({group, rank});
   return members;

@@ -5,14 +5,10 @@
 namespace gs {
 namespace {
 
-__extension__ typedef __int128 Wide;  // products of byte counts outgrow 64 bits
+using Wide = Ratio::Wide;
 
 int sign_of(bool a_first) { return a_first ? -1 : 1; }
 
-// A fraction; infinity is modelled by the factor below.
-struct Ratio {
-  Wide num = 0, den = 1;
-};
 int compare(const Ratio& a, const Ratio& b) {
   const Wide left = a.num * b.den, right = b.num * a.den;
   return left < right ? -1 : left > right ? 1 : 0;
@@ -45,35 +41,33 @@ bool uses_what_it_may_not(const Amounts& holds, const TenantShare& share) {
 
 }  // namespace
 
-int TenantOrder::rank(TenantId id) const {
-  const Tenant& t = cluster_.tenant(id).spec;
-  return t.priority + (static_cast<int>(t.tier) - static_cast<int>(Tier::Medium)) * tier_step_;
+Standing TenantOrder::standing(const TenantLoad& load) const {
+  const TenantRecord& record = cluster_.tenant(load.id);
+  const TenantShare& share = shares_.of(load.id);
+  const Amounts used = amounts(record.used);
+  const Amounts with = used + load.more;
+  const int tier = static_cast<int>(record.spec.tier) - static_cast<int>(Tier::Medium);
+  return {over_fair_share(used, share),
+          within(with, share.guaranteed),
+          uses_what_it_may_not(with, share),
+          record.spec.priority + tier * tier_step_,
+          dominant_share(with - load.less, share, shares_.total()),
+          dominant_share(used, share, shares_.total()),
+          share.allocatable(),
+          &record.spec};
 }
 
-int TenantOrder::compare(const TenantLoad& a, const TenantLoad& b) const {
-  const TenantShare& sa = shares_.of(a.id);
-  const TenantShare& sb = shares_.of(b.id);
-  const Amounts used_a = amounts(cluster_.tenant(a.id).used);
-  const Amounts used_b = amounts(cluster_.tenant(b.id).used);
-  const bool over_a = over_fair_share(used_a, sa), over_b = over_fair_share(used_b, sb);
-  if (over_a != over_b) return sign_of(over_b);
-  const Amounts with_a = used_a + a.more, with_b = used_b + b.more;
-  const bool starved_a = within(with_a, sa.guaranteed), starved_b = within(with_b, sb.guaranteed);
-  if (starved_a != starved_b) return sign_of(starved_a);
-  if (rank(a.id) != rank(b.id)) return sign_of(rank(a.id) > rank(b.id));
-  const bool bad_a = uses_what_it_may_not(with_a, sa), bad_b = uses_what_it_may_not(with_b, sb);
-  if (bad_a != bad_b) return sign_of(bad_b);
-  int c = gs::compare(dominant_share(with_a - a.less, sa, shares_.total()),
-                      dominant_share(with_b - b.less, sb, shares_.total()));
-  if (c == 0)
-    c = gs::compare(dominant_share(used_a, sa, shares_.total()),
-                    dominant_share(used_b, sb, shares_.total()));
+int compare(const Standing& a, const Standing& b) {
+  if (a.over_fair_share != b.over_fair_share) return sign_of(b.over_fair_share);
+  if (a.starved != b.starved) return sign_of(a.starved);
+  if (a.rank != b.rank) return sign_of(a.rank > b.rank);
+  if (a.uses_what_it_may_not != b.uses_what_it_may_not) return sign_of(b.uses_what_it_may_not);
+  int c = compare(a.share_then, b.share_then);
+  if (c == 0) c = compare(a.share_now, b.share_now);
   if (c != 0) return c;
-  const Amounts may_a = sa.allocatable(), may_b = sb.allocatable();
-  if (may_a != may_b && within(may_a, may_b)) return -1;
-  if (may_a != may_b && within(may_b, may_a)) return 1;
-  const Tenant& ta = cluster_.tenant(a.id).spec;
-  const Tenant& tb = cluster_.tenant(b.id).spec;
+  if (a.may_hold != b.may_hold && within(a.may_hold, b.may_hold)) return -1;
+  if (a.may_hold != b.may_hold && within(b.may_hold, a.may_hold)) return 1;
+  const Tenant &ta = *a.tenant, &tb = *b.tenant;
   if (ta.created_order != tb.created_order) return sign_of(ta.created_order < tb.created_order);
   return ta.id == tb.id ? 0 : sign_of(ta.id < tb.id);
 }

@@ -20,19 +20,38 @@
 
 namespace gs {
 
-// Negative: `a` comes first. `more`: what the next job would add; `less`: what victims give back.
+struct Ratio {
+  __extension__ using Wide = __int128;  // products of byte counts outgrow 64 bits
+  Wide num = 0, den = 1;
+};
+
+// `more`: what the next job would add; `less`: what victims give back.
 struct TenantLoad {
   TenantId id;
   Amounts more{}, less{};
 };
+
+// All that counts of a tenant when it is compared with its siblings, for one load and by what the
+// books say now. Worked out once and compared often.
+struct Standing {
+  bool over_fair_share = false;
+  bool starved = false;
+  bool uses_what_it_may_not = false;
+  int rank = 0;
+  Ratio share_then, share_now;  // dominant, with the load and without it
+  Amounts may_hold{};
+  const Tenant* tenant = nullptr;
+};
+// Negative: `a` comes first.
+int compare(const Standing& a, const Standing& b);
+
 class TenantOrder {
  public:
   TenantOrder(const Cluster& cluster, const FairShares& shares, int tier_step)
       : cluster_(cluster), shares_(shares), tier_step_(tier_step) {}
-  int compare(const TenantLoad& a, const TenantLoad& b) const;
+  Standing standing(const TenantLoad& load) const;
 
  private:
-  int rank(TenantId id) const;
   const Cluster& cluster_;
   const FairShares& shares_;
   int tier_step_;

@@ -13,18 +13,14 @@ OrderTree::OrderTree(const Cluster& cluster, const TenantOrder& tenants, Way way
 
 int OrderTree::node_for(TenantId id) {
   if (!id.valid()) return 0;
-  if (const auto it = node_of_.find(id.v); it != node_of_.end()) return it->second;
+  if (node_of_.size() <= id.index()) node_of_.resize(cluster_.tenant_count(), 0);
+  if (node_of_[id.index()] != 0) return node_of_[id.index()];
   const int parent = node_for(cluster_.tenant(id).parent);
   const int node = static_cast<int>(nodes_.size());
   nodes_.emplace_back();
   at(node).id = id;
   at(node).parent = parent;
-  node_of_.emplace(id.v, node);
-  return node;
-}
-
-bool OrderTree::head_before(const Head& a, const Head& b) const {
-  return way_ == Way::Serve ? before(a.key, b.key) : before(b.key, a.key);
+  return node_of_[id.index()] = node;
 }
 
 bool OrderTree::own_first(const Node& node) const {
@@ -32,96 +28,103 @@ bool OrderTree::own_first(const Node& node) const {
   return way_ == Way::Serve || node.children.empty();
 }
 
-int OrderTree::leaf_below(int node) const {
+Standing OrderTree::standing_of(int node) const {
+  TenantLoad load{at(node).id, {}, {}};
   while (!own_first(at(node))) node = at(node).children.front();
-  return node;
+  const Amounts& next = heads_[at(node).heads.front().slot].amounts;
+  if (way_ == Way::Serve)
+    load.more = next;
+  else
+    load.less = at(node).popped + next;
+  return tenants_.standing(load);
 }
 
-bool OrderTree::child_before(int a, int b) const {
-  const Node& leaf_a = at(leaf_below(a));
-  const Node& leaf_b = at(leaf_below(b));
-  TenantLoad load_a{at(a).id, {}, {}}, load_b{at(b).id, {}, {}};
-  if (way_ == Way::Serve) {
-    load_a.more = leaf_a.heads.front().amounts;
-    load_b.more = leaf_b.heads.front().amounts;
-    return tenants_.compare(load_a, load_b) < 0;
+std::uint32_t OrderTree::slot_for(const Head& head) {
+  if (free_slots_.empty()) {
+    heads_.push_back(head);
+    return static_cast<std::uint32_t>(heads_.size() - 1);
   }
-  load_a.less = leaf_a.popped + leaf_a.heads.front().amounts;
-  load_b.less = leaf_b.popped + leaf_b.heads.front().amounts;
-  return tenants_.compare(load_a, load_b) > 0;
+  const std::uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  heads_[slot] = head;
+  return slot;
 }
 
-void OrderTree::touch(int node) {
-  for (; node >= 0; node = at(node).parent) at(node).dirty = true;
+void OrderTree::link(int node) {
+  for (; node > 0 && !at(node).linked; node = at(node).parent) {
+    at(node).linked = true;
+    at(at(node).parent).children.append(node);
+  }
 }
 
-void OrderTree::add(const Head& head) {
-  const int node = node_for(cluster_.job(head.job).tenant);
-  auto& heads = at(node).heads;
-  heads.push_back(head);
-  std::push_heap(heads.begin(), heads.end(),
-                 [this](const Head& a, const Head& b) { return head_before(b, a); });
+void OrderTree::add(const Head& head, TenantId tenant) {
+  const int node = node_for(tenant);
   ++size_;
-  for (int n = node; n > 0 && !at(n).linked; n = at(n).parent) {
-    at(n).linked = true;
-    at(at(n).parent).children.push_back(n);  // a dirty heap: settle() puts it in order
-    std::push_heap(at(at(n).parent).children.begin(), at(at(n).parent).children.end(),
-                   [this](int a, int b) { return child_before(b, a); });
+  const std::int64_t rank = way_ == Way::Serve ? -head.key.key : head.key.key;
+  Node& of = at(node);
+  if (of.first_gone) {
+    const std::uint32_t slot = of.heads.front().slot;
+    heads_[slot] = head;
+    of.heads.replace_front({rank, slot}, heads_order());
+    of.first_gone = false;
+    return;
   }
-  touch(node);
+  of.heads.push({rank, slot_for(head)}, heads_order());
+  link(node);
+  if (node != last_) stale_ = true;
 }
 
-void OrderTree::settle(int node) {
+void OrderTree::drop_gone() {
+  Node& node = at(last_);
+  if (!node.first_gone) return;
+  node.first_gone = false;
+  free_slots_.push_back(node.heads.front().slot);
+  node.heads.pop_front(heads_order());
+}
+
+void OrderTree::settle() {
+  drop_gone();
+  for (int node = last_; node > 0; node = at(node).parent) {
+    auto& siblings = at(at(node).parent).children;
+    if (at(node).heads.empty() && at(node).children.empty()) {
+      at(node).linked = false;
+      siblings.pop_front(children_order());
+    } else if (siblings.size() > 1) {
+      at(node).standing = standing_of(node);
+      siblings.replace_front(node, children_order());
+    }
+  }
+}
+
+void OrderTree::rebuild(int node) {
   auto& children = at(node).children;
-  const auto worse = [this](int a, int b) { return child_before(b, a); };
-  while (!children.empty() && at(children.front()).dirty) {
-    const int first = children.front();
-    settle(first);
-    at(first).dirty = false;
-    std::pop_heap(children.begin(), children.end(), worse);
-    std::push_heap(children.begin(), children.end(), worse);
-  }
+  for (const int child : children) rebuild(child);
+  children.drop_if([this](int child) {
+    Node& c = at(child);
+    c.linked = !c.heads.empty() || !c.children.empty();
+    return !c.linked;
+  });
+  for (const int child : children) at(child).standing = standing_of(child);
+  children.rebuild(children_order());
 }
 
-void OrderTree::unlink_if_empty(int node) {
-  for (int n = node; n > 0; n = at(n).parent) {
-    if (!at(n).heads.empty() || !at(n).children.empty()) return;
-    auto& siblings = at(at(n).parent).children;
-    siblings.erase(std::find(siblings.begin(), siblings.end(), n));
-    std::make_heap(siblings.begin(), siblings.end(),
-                   [this](int a, int b) { return child_before(b, a); });
-    at(n).linked = false;
-  }
-}
-
-OrderTree::Head OrderTree::pop() {
+const OrderTree::Head& OrderTree::pop() {
   CHECK(size_ > 0);
-  settle(0);
-  int node = 0;
-  while (!own_first(at(node))) {
-    node = at(node).children.front();
-    settle(node);
+  if (stale_) {
+    drop_gone();
+    rebuild(0);
+    stale_ = false;
+  } else {
+    settle();
   }
-  auto& heads = at(node).heads;
-  std::pop_heap(heads.begin(), heads.end(),
-                [this](const Head& a, const Head& b) { return head_before(b, a); });
-  const Head head = heads.back();
-  heads.pop_back();
+  int node = 0;
+  while (!own_first(at(node))) node = at(node).children.front();
+  last_ = node;
   --size_;
+  at(node).first_gone = true;
+  const Head& head = heads_[at(node).heads.front().slot];
   at(node).popped = at(node).popped + head.amounts;
-  unlink_if_empty(node);
-  touch(node);
   return head;
 }
-
-void OrderTree::heapify(int node) {
-  auto& children = at(node).children;
-  for (const int child : children) heapify(child);
-  at(node).dirty = false;
-  std::make_heap(children.begin(), children.end(),
-                 [this](int a, int b) { return child_before(b, a); });
-}
-
-void OrderTree::refresh() { heapify(0); }
 
 }  // namespace gs

@@ -1,6 +1,5 @@
 #include "queue/queue.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -16,134 +15,97 @@ std::int64_t order_key(int priority, Instant submitted, double aging_per_hour) {
   return priority * kScale - std::llround(aging_per_hour * 1000) * submitted.ms;
 }
 
-std::size_t Queue::KeyHash::operator()(const Key& key) const noexcept {
-  const std::uint64_t who = std::uint64_t{key.tenant.v} << 32 | key.shape.v;
-  const std::uint64_t how = static_cast<std::uint64_t>(key.priority) << 8 | key.rights;
-  return Hash{}.add(who).add(how).value();
-}
-
 LaneId Queue::lane_for(const JobRecord& record) {
-  const auto rights =
-      static_cast<std::uint8_t>(record.preemptible | record.can_preempt_others << 1);
-  const auto [it, added] = lane_by_key_.try_emplace(
-      Key{record.tenant, record.shape, record.priority, rights}, LaneId{lanes_.size()});
-  if (!added) return it->second;
+  const std::uint64_t who = std::uint64_t{record.tenant.v} << 32 | record.shape.v;
+  const std::uint64_t how = static_cast<std::uint64_t>(record.priority) << 2 |
+                            static_cast<std::uint64_t>(record.preemptible) << 1 |
+                            static_cast<std::uint64_t>(record.can_preempt_others);
+  const auto hash = static_cast<std::uint32_t>(Hash{}.add(who).add(how).value());
+  const LaneId known = lane_index_.find(hash, [&](LaneId id) {
+    const Lane& lane = lanes_[id.index()];
+    return lane.tenant == record.tenant && lane.shape == record.shape &&
+           lane.priority == record.priority && lane.preemptible == record.preemptible &&
+           lane.can_preempt_others == record.can_preempt_others;
+  });
+  if (known.valid()) return known;
+  const LaneId added{lanes_.size()};
+  lane_index_.add(hash, added);
   lanes_.push_back({record.tenant,
                     record.shape,
                     record.priority,
                     record.preemptible,
                     record.can_preempt_others,
-                    {},
                     0,
-                    0});
-  if (by_tenant_.size() <= record.tenant.index()) by_tenant_.resize(record.tenant.index() + 1);
-  by_tenant_[record.tenant.index()].push_back(it->second);
-  return it->second;
+                    {}});
+  return added;
+}
+
+void Queue::now_busy(LaneId id) {
+  lanes_[id.index()].busy_at = static_cast<std::uint32_t>(busy_.size());
+  busy_.push_back(id);
+}
+
+void Queue::now_empty(LaneId id) {
+  const std::uint32_t at = lanes_[id.index()].busy_at;
+  busy_[at] = busy_.back();
+  lanes_[busy_[at].index()].busy_at = at;
+  busy_.pop_back();
 }
 
 void Queue::push(JobId job) {
-  if (places_.size() <= job.index()) places_.resize(cluster_.job_count());
-  Place& place = places_[job.index()];
-  CHECK(place.ticket == 0 && !place.grows);
+  if (places_.size() <= job.index()) places_.resize(cluster_.job_count(), kNowhere);
+  LaneId& place = places_[job.index()];
+  CHECK(place == kNowhere);
   const JobRecord& record = cluster_.job(job);
   ++size_;
   if (record.active_tasks > 0) {
-    place.grows = true;
+    place = kGrowing;
     growing_.emplace(record.seq, job);
     return;
   }
-  place.lane = lane_for(record);
-  place.ticket = next_ticket_++;
-  Lane& lane = lanes_[place.lane.index()];
-  const Entry entry{job, place.ticket, record.submitted, record.seq};
-  const auto before = [](const Entry& a, const Entry& b) {
-    return a.submitted != b.submitted ? a.submitted < b.submitted : a.seq < b.seq;
-  };
-  ++lane.live;
-  if (lane.entries.empty() || before(lane.entries.back(), entry)) {
-    lane.entries.push_back(entry);
-    return;
-  }
-  // Came back after an eviction, or submitted out of order.
-  const auto begin = lane.entries.begin() + static_cast<std::ptrdiff_t>(lane.head);
-  const auto at = std::upper_bound(begin, lane.entries.end(), entry, before);
-  if (at == begin && lane.head > 0)
-    lane.entries[--lane.head] = entry;
-  else
-    lane.entries.insert(at, entry);
+  place = lane_for(record);
+  Line& line = lanes_[place.index()].line;
+  if (line.empty()) now_busy(place);
+  line.join({record.submitted, record.seq, job});
 }
 
 void Queue::erase(JobId job) {
-  if (!contains(job)) return;
-  Place& place = places_[job.index()];
+  const LaneId place = place_of(job);
+  if (place == kNowhere) return;
+  places_[job.index()] = kNowhere;
   --size_;
-  if (place.grows)
+  if (place == kGrowing) {
     growing_.erase({cluster_.job(job).seq, job});
-  else
-    --lanes_[place.lane.index()].live;
-  place = {};
-}
-
-bool Queue::contains(JobId job) const {
-  return job.index() < places_.size() &&
-         (places_[job.index()].ticket != 0 || places_[job.index()].grows);
-}
-
-JobId Queue::head(LaneId id) {
-  Lane& lane = lanes_[id.index()];
-  while (lane.head < lane.entries.size() && !is_live(lane.entries[lane.head])) ++lane.head;
-  if (lane.head == lane.entries.size()) {
-    lane.entries.clear();
-    lane.head = 0;
-    return JobId{};
+    return;
   }
-  // Give the room of long-gone entries back; each entry is shifted once per halving, O(1) each.
-  if (lane.head > 64 && lane.head * 2 > lane.entries.size()) {
-    lane.entries.erase(lane.entries.begin(),
-                       lane.entries.begin() + static_cast<std::ptrdiff_t>(lane.head));
-    lane.head = 0;
+  Line& line = lanes_[place.index()].line;
+  if (line.front()->job == job) {
+    line.leave_front();  // the usual case, without a look at the job
+    // Who is first now is likely to leave next.
+    if (!line.empty()) __builtin_prefetch(&places_[line.front()->job.index()], 1);
+  } else {
+    const JobRecord& record = cluster_.job(job);
+    line.leave(record.submitted, record.seq);
   }
-  return lane.entries[lane.head].job;
+  if (line.empty()) now_empty(place);
 }
 
-JobId Queue::after(LaneId id, JobId job) const {
-  const Lane& lane = lanes_[id.index()];
-  const JobRecord& record = cluster_.job(job);
-  auto at = std::upper_bound(lane.entries.begin() + static_cast<std::ptrdiff_t>(lane.head),
-                             lane.entries.end(), std::pair(record.submitted, record.seq),
-                             [](const auto& key, const Entry& entry) {
-                               return key < std::pair(entry.submitted, entry.seq);
-                             });
-  while (at != lane.entries.end() && !is_live(*at)) ++at;
-  return at == lane.entries.end() ? JobId{} : at->job;
-}
+bool Queue::contains(JobId job) const { return place_of(job) != kNowhere; }
 
 LaneId Queue::lane_of(JobId job) const {
-  return contains(job) ? places_[job.index()].lane : LaneId{};
-}
-
-const std::vector<LaneId>& Queue::lanes_of(TenantId tenant) const {
-  static const std::vector<LaneId> none;
-  return tenant.index() < by_tenant_.size() ? by_tenant_[tenant.index()] : none;
-}
-
-std::vector<JobId> Queue::first(LaneId id, std::size_t count) const {
-  const Lane& lane = lanes_[id.index()];
-  std::vector<JobId> jobs;
-  for (std::size_t i = lane.head; i < lane.entries.size() && jobs.size() < count; ++i)
-    if (is_live(lane.entries[i])) jobs.push_back(lane.entries[i].job);
-  return jobs;
+  const LaneId place = place_of(job);
+  return place == kGrowing ? kNowhere : place;
 }
 
 std::vector<Amounts> Queue::demand() const {
   std::vector<Amounts> demand(cluster_.tenant_count(), Amounts{});
   const std::int64_t memory = cluster_.smallest_gpu_memory_mib();
-  for (const Lane& lane : lanes_) {
-    if (lane.live == 0) continue;
+  for (const LaneId id : busy_) {
+    const Lane& lane = lanes_[id.index()];
     Amounts& of = demand[lane.tenant.index()];
     for (const ShapedGroup& group : cluster_.shapes().at(lane.shape).groups) {
       const Amounts one = amounts(usage_of(cluster_.shapes().at(group.shape), memory));
-      const auto times = static_cast<std::int64_t>(lane.live) * group.count;
+      const auto times = static_cast<std::int64_t>(lane.line.size()) * group.count;
       of = of + Amounts{one[0] * times, one[1] * times, one[2] * times};
     }
   }

@@ -5,44 +5,35 @@
 // (same tenant, shape, priority and rights) stand in one lane, first come first served; what is
 // found out about the head of a lane holds for the whole lane.
 //
-// Invariants: entries of a lane are sorted by (submitted, seq); a job is in at most one place;
-// `size()` counts the live entries. A cancelled job's entry stays as a tombstone until the head of
-// its lane reaches it, so cancelling costs O(1).
+// Invariants: a job is in at most one place; `size()` counts them all; `busy()` are the lanes in
+// which somebody waits, so what a walk costs does not grow with lanes that were used once.
 #pragma once
 
 #include <cstdint>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "base/ids.hpp"
 #include "cluster/cluster.hpp"
 #include "queue/amounts.hpp"
+#include "queue/lane_index.hpp"
+#include "queue/line.hpp"
 
 namespace gs {
-
-using LaneId = Id<struct LaneTag>;
 
 // Higher comes first. Exact for any submission time: priority points scaled to integers.
 std::int64_t order_key(int priority, Instant submitted, double aging_per_hour);
 
 class Queue {
  public:
-  struct Entry {
-    JobId job;
-    std::uint32_t ticket = 0;  // matches tickets_[job] as long as it is live
-    Instant submitted;
-    std::uint64_t seq = 0;
-  };
-  struct Lane {
+  struct alignas(64) Lane {  // all that a push needs, in one cache line
     TenantId tenant;
     JobShapeId shape;
     int priority = 0;
     bool preemptible = true;
     bool can_preempt_others = true;
-    std::vector<Entry> entries;
-    std::size_t head = 0;  // entries before it are gone
-    std::size_t live = 0;
+    std::uint32_t busy_at = 0;  // its place in busy(), if somebody waits
+    Line line;
   };
 
   explicit Queue(const Cluster& cluster) : cluster_(cluster) {}
@@ -51,50 +42,34 @@ class Queue {
   void push(JobId job);
   void erase(JobId job);  // no-op if it is not here
   bool contains(JobId job) const;
-  // The first of the lane, or none; tombstones on the way are cleared away.
-  JobId head(LaneId lane);
-  JobId after(LaneId lane, JobId job) const;  // the next one behind it, or none
-  LaneId lane_of(JobId job) const;            // invalid if it is not in a lane
+  LaneId lane_of(JobId job) const;  // invalid if it is not in a lane
 
   std::size_t size() const { return size_; }
-  std::size_t lane_count() const { return lanes_.size(); }
+  const std::vector<LaneId>& busy() const { return busy_; }  // in no order that means anything
   const Lane& lane(LaneId id) const { return lanes_[id.index()]; }
-  const std::vector<LaneId>& lanes_of(TenantId tenant) const;
   const std::set<std::pair<std::uint64_t, JobId>>& growing() const { return growing_; }
-  // The first `count` live jobs of a lane, in order (for lists and tests).
-  std::vector<JobId> first(LaneId lane, std::size_t count) const;
 
   // What the jobs of each tenant wait for, counted with the smallest GPU that there is.
   std::vector<Amounts> demand() const;
 
  private:
-  struct Key {
-    TenantId tenant;
-    JobShapeId shape;
-    int priority;
-    std::uint8_t rights;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const noexcept;
-  };
-  struct Place {
-    LaneId lane;  // invalid: not in a lane
-    std::uint32_t ticket = 0;
-    bool grows = false;
-  };
-  LaneId lane_for(const JobRecord& record);
-  bool is_live(const Entry& entry) const {
-    return places_[entry.job.index()].ticket == entry.ticket;
+  // Where a job is: nowhere, in a lane, or among those that grow. Small, since it is what a
+  // million jobs are looked up in.
+  static constexpr LaneId kNowhere{};
+  static constexpr LaneId kGrowing{LaneId::kNone - 1};
+  LaneId place_of(JobId job) const {
+    return job.index() < places_.size() ? places_[job.index()] : kNowhere;
   }
+  LaneId lane_for(const JobRecord& record);
+  void now_busy(LaneId id);
+  void now_empty(LaneId id);
 
   const Cluster& cluster_;
   std::vector<Lane> lanes_;
-  std::unordered_map<Key, LaneId, KeyHash> lane_by_key_;
-  std::vector<std::vector<LaneId>> by_tenant_;
-  std::vector<Place> places_;                          // by job
+  std::vector<LaneId> busy_;
+  LaneIndex lane_index_;
+  std::vector<LaneId> places_;                         // by job
   std::set<std::pair<std::uint64_t, JobId>> growing_;  // by seq
-  std::uint32_t next_ticket_ = 1;
   std::size_t size_ = 0;
 };
 

@@ -76,7 +76,7 @@ Result<Row> run_case(const std::string& file, const Suite& suite, const Json& c,
     row.outcome = skip != nullptr ? "skipped" : "failed";
     if (skip != nullptr) row.result.why += fmt::format(" (on purpose: {})", skip->reason);
     return row;
-  } catch (const Json::exception& e) {
+  } catch (const std::exception& e) {
     return invalid(fmt::format("{}: case {}: {}", file, id, e.what()));
   }
 }

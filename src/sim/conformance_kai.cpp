@@ -3,6 +3,7 @@
 // asks again.
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -115,6 +116,13 @@ class KaiRun {
       for (std::size_t j = 0; j < c_.jobs.size(); ++j)
         for (const KaiTask& task : c_.jobs[j].tasks)
           if (task.state != "pending" && shared == is_shared(j, task)) occupy(j, task);
+    for (const Node& node : c_.nodes) refuse_overcommitted(node.name);
+  }
+
+  void refuse_overcommitted(const std::string& name) const {
+    for (const GpuState& gpu : cluster_.node(cluster_.find_node(name)).gpus)
+      if (gpu.milli.free(View::Now) < 0 || gpu.milli.free(View::Future) < 0)
+        throw std::runtime_error("more runs on a GPU of " + name + " than it holds");
   }
 
   const Shape& shape(std::size_t job, const KaiTask& task) const {
@@ -134,6 +142,7 @@ class KaiRun {
     const NodeState& node = cluster_.node(cluster_.find_node(task.node));
     const GpuMask free =
         node.whole & ~taken & ~named_[task.node] & ~(node.busy_now | node.busy_future);
+    if (free == 0) throw std::runtime_error(task.name + ": no GPU of " + task.node + " is left");
     const int gpu = std::countr_zero(free);
     if (known != nullptr) {
       *known = gpu;

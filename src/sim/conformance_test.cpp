@@ -3,6 +3,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -119,6 +120,72 @@ TEST(ConformanceKueue, MirrorImagesHaveEqualRoomAndLabels) {
   EXPECT_TRUE(mirror_images(read_kueue_case(twins), first, second)) << "nobody asks for the label";
   twins["groups"][0]["node_selector"] = {{"zone", "x"}};
   EXPECT_FALSE(mirror_images(read_kueue_case(twins), first, second));
+}
+
+// ---------------------------------------------------------------- cases that can't be run
+
+// One job of one GPU runs on the only node.
+Json kai_sample() {
+  return Json::parse(R"({"id": "own/kai",
+    "nodes": [{"name": "n", "gpus": 2, "gpu_memory_mb": 100, "cpu_milli": 1000,
+               "memory_bytes": 1000, "pods": 10, "labels": {}}],
+    "queues": [{"name": "q", "parent": null, "deserved_gpus": 1, "limit_gpus": null,
+                "over_quota_weight": 1, "priority": 100, "created_order": 0}],
+    "jobs": [{"name": "j", "queue": "q", "priority": 50, "preemptible": true, "gang_min": 1,
+              "tasks": [{"name": "j-0", "gpus": 1, "cpu_milli": 10, "memory_bytes": 10,
+                         "state": "running", "node": "n"}]}],
+    "actions": ["allocate"], "rounds": 1, "stable_rounds": 0, "compare": "exact",
+    "expect": {"jobs": {"j": {"state": "running", "node": "n"}}}})");
+}
+
+TEST(ConformanceKai, ACaseThatMakesNoSenseIsRefused) {
+  EXPECT_TRUE(run_kai_case(kai_sample(), false).passed);
+  const std::pair<const char*, Json> changes[] = {
+      {"/jobs/0/queue", "nobody"},
+      {"/queues/0/parent", "nobody"},
+      {"/jobs/0/tasks/0/node", "nowhere"},
+      {"/jobs/0/tasks/0/state", "asleep"},
+      {"/jobs/0/age_minutes", 9'000'000'000'000'000'000},
+      {"/nodes/0/gpus", 1'000'000'000},
+      {"/nodes/0/mig", {{"1g.5gb", 1'000'000'000}}},
+      {"/nodes/0/cpu_milli", 9'000'000'000'000'000'000},
+      {"/actions/0", "sleep"},
+      {"/rounds", 1'000'000'000},
+      {"/rounds", 1e86},
+      {"/expect/jobs/j/node", "nowhere"},
+  };
+  for (const auto& [what, value] : changes) {
+    Json broken = kai_sample();
+    broken[Json::json_pointer(what)] = value;
+    EXPECT_THROW(run_kai_case(broken, false), std::runtime_error) << what;
+  }
+}
+
+TEST(ConformanceKai, ASharedGpuMustBeThere) {
+  Json crowded = kai_sample();
+  crowded["nodes"][0]["gpus"] = 0;
+  Json& task = crowded["jobs"][0]["tasks"][0];
+  task.erase("gpus");
+  task["gpu_fraction"] = 0.5;
+  task["gpu_group"] = "g";
+  EXPECT_THROW(run_kai_case(crowded, false), std::runtime_error);
+  crowded["nodes"][0]["gpus"] = 1;
+  EXPECT_TRUE(run_kai_case(crowded, false).passed);
+  for (const char* name : {"j-1", "j-2"}) {
+    Json more = crowded["jobs"][0]["tasks"][0];
+    more["name"] = name;
+    crowded["jobs"][0]["tasks"].push_back(more);
+  }
+  EXPECT_THROW(run_kai_case(crowded, false), std::runtime_error) << "three halves of one GPU";
+}
+
+TEST(ConformanceKueue, ACaseThatMakesNoSenseIsRefused) {
+  Json broken = sample();
+  broken["levels"] = Json::array();
+  EXPECT_THROW(run_kueue_case(broken, false), std::runtime_error);
+  broken = sample();
+  broken["nodes"][0]["capacity"]["cpu_milli"] = -1;
+  EXPECT_THROW(run_kueue_case(broken, false), std::runtime_error);
 }
 
 // ---------------------------------------------------------------- the command

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
+#include "base/gpu_mask.hpp"
 #include "model/mig.hpp"
+#include "sim/case_check.hpp"
 
 namespace gs {
 namespace {
@@ -37,7 +40,7 @@ std::vector<std::string> read_levels(const Json& c) {
     return seen.size();
   };
   for (const auto& [name, list] : c.at("topologies").items())
-    for (const Json& level : list)
+    for (const auto& level : list.get<std::vector<std::string>>())
       if (std::find(levels.begin(), levels.end(), level) == levels.end()) levels.push_back(level);
   if (c.at("topologies").size() > 1)
     std::stable_sort(levels.begin(), levels.end(), [&](const std::string& a, const std::string& b) {
@@ -55,16 +58,20 @@ void add_gpus(Node& node, const Json& j) {
     gpu.memory_mib = memory;
     return &node.gpus.emplace_back(gpu);
   };
-  const int whole = j.value("gpus_usable_whole", j.at("gpus").get<int>());
-  for (int i = 0; i < whole; ++i) add();
+  const auto add_all = [&](int count, const auto& add_one) {
+    if (count < 0 || count > kMaxGpusPerNode)
+      throw std::runtime_error("too many GPUs, or less than none");
+    for (int i = 0; i < count; ++i) add_one();
+  };
+  add_all(j.value("gpus_usable_whole", j.at("gpus").get<int>()), add);
   if (!j.contains("mig")) return;
   // Only the numbers of instances are known: each on a device of its own.
   for (const auto& [profile, count] : j["mig"].items())
-    for (int i = 0; i < count.get<int>(); ++i) {
+    add_all(count.get<int>(), [&, name = canonical_mig_profile(profile)] {
       Gpu* gpu = add();
       gpu->mig_enabled = true;
-      gpu->mig.push_back({canonical_mig_profile(profile), -1});
-    }
+      gpu->mig.push_back({name, -1});
+    });
 }
 
 Node read_node(const Json& j, const std::vector<std::string>& levels) {
@@ -157,7 +164,7 @@ std::vector<const Json*> in_order(const Json& tasks, const std::string& part) {
     const bool has_a = a->contains("order"), has_b = b->contains("order");
     if (has_a != has_b) return has_a;
     if (has_a && (*a)["order"] != (*b)["order"]) return (*a)["order"] > (*b)["order"];
-    return (*a)["name"] < (*b)["name"];
+    return a->at("name") < b->at("name");
   });
   return list;
 }
@@ -254,10 +261,12 @@ class JobReader {
 // Jobs are a minute apart, the first being the oldest, unless their age is given.
 std::vector<KaiJob> read_jobs(const Json& list) {
   constexpr Instant kNow{1'000'000'000};
+  constexpr std::int64_t kMaxAgeMinutes = 1'000'000'000;
   std::vector<KaiJob> jobs;
   for (std::size_t i = 0; i < list.size(); ++i) {
     jobs.push_back(JobReader(list[i]).take());
     const auto age = list[i].value("age_minutes", static_cast<std::int64_t>(list.size() - i));
+    if (age < 0 || age > kMaxAgeMinutes) throw std::runtime_error("age_minutes is out of range");
     jobs.back().job.submitted = kNow - minutes(age);
   }
   return jobs;
@@ -283,6 +292,7 @@ void read_expectations(const Json& expect, KaiCase& out) {
 }  // namespace
 
 KaiCase read_kai_case(const Json& c) {
+  check_numbers(c);
   KaiCase out;
   out.levels = read_levels(c);
   for (const Json& j : c.at("nodes")) out.nodes.push_back(read_node(j, out.levels));
@@ -293,6 +303,7 @@ KaiCase read_kai_case(const Json& c) {
   out.stable_rounds = c.at("stable_rounds");
   out.compare = c.at("compare");
   read_expectations(c.at("expect"), out);
+  check_case(out);
   return out;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
 #include "base/gpu_mask.hpp"
+#include "sim/case_check.hpp"
 
 namespace gs {
 namespace {
@@ -161,7 +163,8 @@ class Reader {
 
   KueueCase read() {
     c_.levels = json_.at("levels").get<std::vector<std::string>>();
-    c_.hosts = !c_.levels.empty() && c_.levels.back() == "host";
+    if (c_.levels.empty()) throw std::runtime_error("levels must not be empty");
+    c_.hosts = c_.levels.back() == "host";
     failed_ = text_or(json_, "failed_node", "");
     by_number_ = !c_.hosts;
     for (const Json& n : json_.at("nodes"))
@@ -309,6 +312,11 @@ const KueueLeaf* KueueCase::find(const DomainPath& path) const {
   return nullptr;
 }
 
-KueueCase read_kueue_case(const nlohmann::json& c) { return Reader(c).read(); }
+KueueCase read_kueue_case(const nlohmann::json& c) {
+  check_numbers(c);
+  KueueCase read = Reader(c).read();
+  check_case(read);
+  return read;
+}
 
 }  // namespace gs

@@ -18,7 +18,7 @@ bool contains_all(const std::string& text, const std::vector<std::string>& parts
 
 std::string reason_word(Words& words) {
   if (!words.take_if("because") || (words.left() && words.peek().quoted)) return {};
-  const std::string word = words.take("a reason");
+  std::string word = words.take("a reason");
   if (!is_constraint(word)) words.fail(unknown("reason", word, constraint_words()));
   return word;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
@@ -209,7 +210,7 @@ Duration Value::duration() const {
     rest.remove_prefix(unit->first.size());
   }
   if (text_.empty()) fail("a time is missing");
-  return {static_cast<std::int64_t>(ms + 0.5)};
+  return {std::llround(ms)};
 }
 
 std::int64_t Value::bytes() const {
@@ -224,7 +225,7 @@ std::int64_t Value::bytes() const {
     fail(fmt::format("'{}' is not an amount of memory such as 80GiB", text_));
     return 0;
   }
-  return unit == std::end(kUnits) ? 0 : static_cast<std::int64_t>(*n * unit->second + 0.5);
+  return unit == std::end(kUnits) ? 0 : std::llround(*n * unit->second);
 }
 
 std::int64_t Value::mib() const { return bytes() / (1024 * 1024); }
@@ -236,7 +237,7 @@ std::int64_t Value::milli() const {
     fail(fmt::format("'{}' is not an amount such as 4, 0.5 or 500m", text_));
     return 0;
   }
-  return static_cast<std::int64_t>(*n * (rest.empty() ? 1000 : 1) + 0.5);
+  return std::llround(*n * (rest.empty() ? 1000 : 1));
 }
 
 bool Value::flag() const {
