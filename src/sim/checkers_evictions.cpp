@@ -41,6 +41,16 @@ Resources all_of(const std::vector<Use>& uses) {
   return all;
 }
 
+bool lies_together(const Job& job) {
+  const auto wishes = [](const TopologyWish& wish) {
+    return !wish.required_level.empty() || !wish.preferred_level.empty();
+  };
+  return std::any_of(job.groups.begin(), job.groups.end(),
+                     [&](const Group& g) { return wishes(g.topology) || !g.slices.empty(); }) ||
+         std::any_of(job.sets.begin(), job.sets.end(),
+                     [&](const GroupSet& s) { return wishes(s.topology); });
+}
+
 bool is_above(const MirrorTenant* outer, const MirrorTenant* tenant) {
   while (tenant != nullptr && tenant != outer) tenant = tenant->parent;
   return tenant == outer;
@@ -124,6 +134,11 @@ void Checkers::check_need(const Eviction& eviction, const MirrorJob& victim,
                           const MirrorJob& gets) {
   // It lost members to a failure, and their new places to somebody else: the rest can't run on.
   if (!whole_with(victim, eviction.tasks)) return;
+  // Its members lie together, and others of them have moved away.
+  const bool moved = std::any_of(evicted_.begin(), evicted_.end(), [&](const Eviction& other) {
+    return other.job == eviction.job && other.reason == StopReason::Moved;
+  });
+  if (moved && lies_together(victim.spec)) return;
   for (const auto& [name, node] : mirror_.nodes()) {
     std::vector<Use> uses;
     for (const MirrorTask* task : node.tasks)

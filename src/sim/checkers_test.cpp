@@ -230,28 +230,6 @@ TEST_F(Story, of_a_job_that_waits_beside_free_gpus) {
   expect("progress", "j waits although it fits");
 }
 
-TEST_F(Story, of_a_reserved_start_that_passes) {
-  submit(job("j", 1, 4));
-  checkers.promised("j", now + seconds(30));
-  now = now + seconds(30);
-  rest();
-  expect_nothing();
-  now = now + seconds(1);
-  rest();
-  expect("progress", "was reserved");
-}
-
-TEST_F(Story, of_a_reserved_start_that_somebody_more_urgent_pushes_back) {
-  submit(job("j", 1, 4));
-  checkers.promised("j", now + seconds(30));
-  Job urgent = job("k", 1, 4);
-  urgent.priority = 900;
-  submit(urgent);
-  now = now + seconds(31);
-  rest();
-  expect_nothing();
-}
-
 TEST_F(Story, of_news_that_is_refused) {
   submit(job("j", 1, 1));
   start("j", {at("j", 0, "a1", {0})});

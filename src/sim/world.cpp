@@ -55,6 +55,7 @@ void World::make_true(const Command& command) {
   if (const auto* put = std::get_if<PutNode>(&command); put != nullptr && validate(put->node))
     for (const TaskId id : engine_.cluster().displaced_by(put->node)) {
       const Task& lost = engine_.cluster().task(id);
+      if (lost.state == TaskState::Nominated) continue;  // nothing of it is there yet
       const TaskRef ref{engine_.cluster().job(lost.job).id, lost.group, lost.rank};
       const auto task = tasks_.find(key_of(ref));
       if (task != tasks_.end() && task->second.place.node == put->node.name) vanish(task);
