@@ -1,7 +1,7 @@
 // reclaim: tenants that hold more than their share give back what others are entitled to.
 #include "queue/reclaim.hpp"
 
-#include <algorithm>
+#include <unordered_map>
 
 #include "cycle/make_room.hpp"
 #include "cycle/room_phase.hpp"
@@ -9,30 +9,57 @@
 namespace gs {
 namespace {
 
+// What this cycle has started or promised so far.
+struct Fresh {
+  TaskMarks tasks;
+  std::vector<Amounts> by_tenant;
+};
+
+Fresh fresh_of(const CycleContext& context) {
+  const Cluster& cluster = context.cluster;
+  Fresh fresh;
+  fresh.by_tenant.resize(cluster.tenant_count(), Amounts{});
+  for (const Decision& d : context.decisions) {
+    const bool starts = d.kind == Decision::Kind::Start || d.kind == Decision::Kind::Nominate;
+    if (!starts || d.moved) continue;  // who was moved has had as much before
+    const Task& task = cluster.task(d.task);
+    if (task.job != d.job || task.group != d.group || task.rank != d.rank) continue;  // given up
+    if (task.state == TaskState::Releasing || fresh.tasks.has(d.task)) continue;
+    fresh.tasks.set(d.task);
+    Amounts& sum = fresh.by_tenant[cluster.job(d.job).tenant.index()];
+    sum = sum + amounts(cluster.usage(task));
+  }
+  return fresh;
+}
+
 // What is lost, as the rules count it: of each job the surplus task by task, then the rest at once.
-std::vector<Loss> losses_of(const Cluster& cluster, const std::vector<VictimTask>& victims,
-                            const std::vector<VictimTask>& lost) {
+std::vector<Loss> losses_of(const Cluster& cluster, const Simulation& simulation,
+                            const TaskMarks& fresh) {
   TaskMarks is_lost;
-  for (const VictimTask& task : lost) is_lost.set(task.id);
-  std::vector<JobId> jobs;
-  for (const VictimTask& task : victims)
-    if (std::find(jobs.begin(), jobs.end(), task.job) == jobs.end()) jobs.push_back(task.job);
+  for (const VictimTask& task : simulation.lost()) is_lost.set(task.id);
+  std::vector<std::vector<const VictimTask*>> jobs;
+  std::unordered_map<JobId, std::size_t> known;
+  for (const VictimTask& task : simulation.victims()) {
+    const auto [it, added] = known.try_emplace(task.job, jobs.size());
+    if (added) jobs.emplace_back();
+    jobs[it->second].push_back(&task);
+  }
   std::vector<Loss> losses;
-  for (const JobId job : jobs) {
-    const JobShape& shape = cluster.shape_of(job);
-    const TenantId tenant = cluster.job(job).tenant;
+  for (const auto& tasks : jobs) {
+    const JobShape& shape = cluster.shape_of(tasks.front()->job);
+    const TenantId tenant = cluster.job(tasks.front()->job).tenant;
     std::vector<int> left(shape.groups.size(), 0);
-    Loss core{tenant, {}};
+    Loss core{tenant, {}, true};
     bool any = false;
-    for (const VictimTask& task : victims) {
-      if (task.job != job) continue;
-      const auto group = static_cast<std::size_t>(task.group);
+    for (const VictimTask* task : tasks) {
+      const auto group = static_cast<std::size_t>(task->group);
       const bool surplus = left[group]++ >= shape.groups[group].min;
-      if (!is_lost.has(task.id)) continue;
+      if (!is_lost.has(task->id)) continue;
       if (surplus) {
-        losses.push_back({tenant, task.amounts});
+        losses.push_back({tenant, task->amounts, fresh.has(task->id)});
       } else {
-        core.amounts = core.amounts + task.amounts;
+        core.amounts = core.amounts + task->amounts;
+        core.fresh &= fresh.has(task->id);
         any = true;
       }
     }
@@ -49,7 +76,8 @@ void run_reclaim(CycleContext& context) {
     const JobRecord& record = context.cluster.job(job);
     if (!phase.may_evict_others(job)) continue;
     RoomAsk ask{job, next_members(context.cluster, job, nullptr), {}, false};
-    const ReclaimRules rules(context.cluster, context.shares);
+    const Fresh fresh = fresh_of(context);
+    const ReclaimRules rules(context.cluster, context.shares, fresh.by_tenant);
     const auto claim = [&](std::size_t count) {
       return ReclaimAsk{record.tenant, phase.amounts_of(job, ask.members, count),
                         record.preemptible};
@@ -57,8 +85,7 @@ void run_reclaim(CycleContext& context) {
     const ReclaimAsk whole = claim(ask.members.size());
     if (!rules.may_ask(whole)) continue;
     ask.verdict = [&](std::size_t count, const Simulation& simulation) {
-      return rules.may_take(claim(count),
-                            losses_of(context.cluster, simulation.victims(), simulation.lost()));
+      return rules.may_take(claim(count), losses_of(context.cluster, simulation, fresh.tasks));
     };
     phase.make_room(ask, {job,
                           [&](TenantId tenant) {

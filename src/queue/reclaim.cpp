@@ -23,12 +23,16 @@ bool at_least_as_saturated(std::int64_t a, std::int64_t fair_a, std::int64_t b,
 
 }  // namespace
 
-ReclaimRules::ReclaimRules(const Cluster& cluster, const FairShares& shares)
-    : cluster_(cluster), shares_(shares) {
+ReclaimRules::ReclaimRules(const Cluster& cluster, const FairShares& shares,
+                           std::vector<Amounts> fresh)
+    : cluster_(cluster), shares_(shares), fresh_(cluster.tenant_count(), Amounts{}) {
   for (std::size_t i = 0; i < cluster.tenant_count(); ++i) {
     used_.push_back(amounts(cluster.tenant(TenantId{i}).used));
     fixed_.push_back(amounts(cluster.tenant(TenantId{i}).used_unpreemptible));
   }
+  for (std::size_t i = 0; i < fresh.size(); ++i)
+    for (TenantId up{i}; up.valid(); up = cluster.tenant(up).parent)
+      fresh_[up.index()] = fresh_[up.index()] + fresh[i];
 }
 
 ReclaimRules::Pair ReclaimRules::meet(TenantId asks, TenantId loses) const {
@@ -68,11 +72,13 @@ bool ReclaimRules::may_lose(const ReclaimAsk& ask, TenantId victim) const {
 
 bool ReclaimRules::may_take(const ReclaimAsk& ask, const std::vector<Loss>& losses) const {
   std::vector<Amounts> left = used_;
+  std::vector<Amounts> fresh = fresh_;
   std::vector<std::uint8_t> lost(used_.size(), 0);  // resources, per tenant
   for (const Loss& loss : losses) {
     const Pair pair = meet(ask.tenant, loss.tenant);
     const TenantShare& loser = shares_.of(pair.loses);
-    const Amounts& holds = left[pair.loses.index()];
+    const std::size_t loses = pair.loses.index();
+    const Amounts holds = loss.fresh ? left[loses] : left[loses] - fresh[loses];
     const bool over_share = !within(holds, loser.allocatable());
     const bool guaranteed =
         within(used_[pair.asks.index()] + ask.request, shares_.of(pair.asks).guaranteed) &&
@@ -80,6 +86,7 @@ bool ReclaimRules::may_take(const ReclaimAsk& ask, const std::vector<Loss>& loss
     if (!over_share && !guaranteed) return false;
     for (TenantId id = loss.tenant; id.valid(); id = cluster_.tenant(id).parent) {
       left[id.index()] = left[id.index()] - loss.amounts;
+      if (loss.fresh) fresh[id.index()] = fresh[id.index()] - loss.amounts;
       lost[id.index()] = static_cast<std::uint8_t>(lost[id.index()] | resources_in(loss.amounts));
     }
   }

@@ -28,12 +28,15 @@ struct ReclaimAsk {
 struct Loss {
   TenantId tenant;
   Amounts amounts{};
+  bool fresh = false;  // started or promised by this very cycle: nobody was told yet
 };
 
 class ReclaimRules {
  public:
-  // Remembers what the tenants hold now: later questions are about changes to this.
-  ReclaimRules(const Cluster& cluster, const FairShares& shares);
+  // Remembers what the tenants hold now: later questions are about changes to this. `fresh`, by
+  // tenant: what they hold only since this cycle. It may be taken from them, but does not make them
+  // lose anything else.
+  ReclaimRules(const Cluster& cluster, const FairShares& shares, std::vector<Amounts> fresh = {});
 
   // Whether the tenant has a claim at all: with the request it is within its fair share.
   bool may_ask(const ReclaimAsk& ask) const;
@@ -54,6 +57,7 @@ class ReclaimRules {
   const FairShares& shares_;
   std::vector<Amounts> used_;
   std::vector<Amounts> fixed_;  // unpreemptible
+  std::vector<Amounts> fresh_;  // with all below
 };
 
 }  // namespace gs
