@@ -121,7 +121,7 @@ void take_back_evictions(CycleContext& context) {
   }
   if (victims.empty()) return;
   Trial trial(context.cluster);
-  (void)let_stay(trial, victims, gets);
+  (void)let_stay(trial, victims, gets, false);
   trial.keep();
   std::set<MemberKey> stayed;
   for (const VictimTask& task : victims)
@@ -199,7 +199,8 @@ std::vector<Decision> Cycle::run(Instant now) {
     if (verify_) cluster_.verify();
   }
   take_back_evictions(context);
-  if (take_back_starts(context)) {
+  unsettled_ = take_back_starts(context);
+  if (unsettled_) {
     context.phase = "nominated";
     run_nominated(context);
   }

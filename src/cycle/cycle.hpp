@@ -151,6 +151,8 @@ class Cycle {
   }
   // Whether a reservation was looked for: then having none means that no known end helps.
   bool searched(JobId job) const { return searched_.contains(job); }
+  // The last round took something back that it had started: what came free may be for others.
+  bool unsettled() const { return unsettled_; }
   EvictionOrder& eviction_order() { return eviction_order_; }
   const EvictionOrder& eviction_order() const { return eviction_order_; }
   void verify_after_phases(bool on) { verify_ = on; }
@@ -172,6 +174,7 @@ class Cycle {
   std::map<LaneId, WaitReason> reasons_;
   std::vector<PhaseCount> counts_;
   bool verify_ = false;
+  bool unsettled_ = false;
 };
 
 // The phases, one file each.

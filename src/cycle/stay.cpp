@@ -166,7 +166,7 @@ void stay_together(Trial& trial, const std::vector<const VictimTask*>& tasks,
 }  // namespace
 
 std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims,
-                                        const std::vector<JobId>& gets) {
+                                        const std::vector<JobId>& gets, bool give_up) {
   const Cluster& cluster = trial.cluster();
   std::vector<JobId> jobs;
   std::unordered_map<JobId, std::vector<const VictimTask*>> tasks;  // last to leave first
@@ -178,7 +178,7 @@ std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTa
     const std::vector<const VictimTask*>& all = tasks[job];
     if (stay(trial, all, gets)) continue;
     if (lies_together(cluster.shape_of(job))) {
-      stay_together(trial, all, gets);
+      if (give_up) stay_together(trial, all, gets);
       continue;
     }
     for (const VictimTask* task : all) stay(trial, {task}, gets);

@@ -49,7 +49,7 @@ Effects Engine::tick(Instant now) {
   }
   impl_->placer.refresh();
   impl_->emit(impl_->cycle.run(impl_->now));
-  impl_->dirty = false;
+  impl_->dirty = impl_->cycle.unsettled();
   return std::move(impl_->effects);
 }
 
