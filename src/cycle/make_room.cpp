@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "cycle/attempt.hpp"
 
 namespace gs {
 namespace {
@@ -145,6 +146,7 @@ bool RoomMaker::probe(std::size_t count, Reach reach) {
   start_probe();
   if (!recorded_.empty() && enough_for(count) && simulate({}, count)) return true;
   for (std::size_t i = 0; simulations_ < kMaxSimulations; ++i) {
+    if (simulations_ > 0 && is_hopeless()) return false;
     const Unit* unit = stream_.at(i);
     if (unit == nullptr) return false;
     if (is_recorded(*unit)) continue;
@@ -153,6 +155,21 @@ bool RoomMaker::probe(std::size_t count, Reach reach) {
     if (reach == Reach::OneNode ? try_one_node(count) : try_many_nodes(count)) return true;
   }
   return false;
+}
+
+bool RoomMaker::is_hopeless() {
+  if (hopeless_) return *hopeless_;
+  for (std::size_t i = 0; const Unit* unit = stream_.at(i); ++i)
+    for (const VictimTask& task : unit->tasks) {
+      if (task.nominated)
+        trial_.drop(task.id);
+      else
+        trial_.evict(task.id);
+    }
+  hopeless_ =
+      !attempt(context_, trial_, ask_.job, ask_.members, Firmness::Nominate, nullptr).placed;
+  trial_.rollback(0);
+  return *hopeless_;
 }
 
 void RoomMaker::add_unit(const Unit& unit) {

@@ -5,7 +5,8 @@
 // victims.hpp; after each, subsets of them that could do are simulated (simulate.hpp): first those
 // around one node, then those of several nodes. A gang is solved for one member, two, four, ...:
 // what had to leave for the first members leaves for the others too. Nobody is evicted before a
-// whole plan has been found to work.
+// whole plan has been found to work. When a first plan has failed, it is asked whether the job
+// would fit if everybody left that may be asked: if not, no plan can work, and the search ends.
 //
 // No two jobs should evict each other in turn. The argument below has a hole across tenants: random
 // faults found two jobs that reclaim each other's room for ever (docs/known-findings.md), so the
@@ -22,6 +23,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -65,6 +67,7 @@ class RoomMaker {
   bool could_do(const std::vector<Chosen>& chosen, std::size_t count) const;
   bool simulate(const std::vector<Chosen>& chosen, std::size_t count);
   void record_needed();
+  bool is_hopeless();
   std::int64_t free_of(NodeId node) const;  // if the recorded units leave
   std::int64_t slots_of(std::int64_t milli) const { return need_ > 0 ? milli / need_ : 0; }
 
@@ -99,6 +102,7 @@ class RoomMaker {
   std::vector<Chosen> last_;                  // of the last simulation, recorded ones included
   std::unordered_set<std::uint64_t> failed_;  // scenarios that did not work
   int simulations_ = 0;
+  std::optional<bool> hopeless_;
   std::vector<JobId> evicted_;
 };
 
