@@ -52,6 +52,10 @@ void Checkers::command(const LogEntry& entry) {
     }
     if (submit->job.start_timeout || submit->job.max_runtime) with_deadline_.insert(submit->job.id);
   }
+  if (const auto* set = std::get_if<SetPriority>(&*entry.command))
+    std::erase_if(evicted_for_, [&](const auto& pair) {
+      return pair.first == set->id || pair.second == set->id;
+    });
   const auto* removed = std::get_if<RemoveNode>(&*entry.command);
   const auto* put = std::get_if<PutNode>(&*entry.command);
   if (removed != nullptr || put != nullptr)

@@ -39,8 +39,6 @@ class Checkers {
   void check_idle_room();
   // Jobs that have started since this was asked last.
   std::set<std::string> take_started() { return std::exchange(fresh_, {}); }
-  // The load has stopped and everything is well: nobody evicts each other in turn any more.
-  void expect_quiet() { quiet_ = true; }
   void report(const char* checker, std::string text);
 
   const std::optional<Finding>& finding() const { return finding_; }
@@ -80,7 +78,6 @@ class Checkers {
   Mirror mirror_;
   std::optional<Finding> finding_;
   Instant now_;
-  bool quiet_ = false;
   std::uint64_t starts_ = 0;
   std::uint64_t evictions_ = 0;
   std::set<std::string> started_;        // this turn: jobs of which tasks started
@@ -89,7 +86,7 @@ class Checkers {
   std::set<std::string> unsettled_;      // jobs that changed since the last rest
   std::set<std::string> with_deadline_;  // jobs whose deadlines are looked at
   std::set<std::string> fresh_;          // jobs that have started since somebody asked
-  std::set<std::pair<std::string, std::string>> evicted_for_;  // same tenant: who, for whom
+  std::set<std::pair<std::string, std::string>> evicted_for_;  // who, for whom
 };
 
 }  // namespace gs

@@ -178,13 +178,12 @@ bool Checkers::over_limit_with(const MirrorTenant& t, const Eviction& eviction,
          jobs > q.running_jobs;
 }
 
-// Two jobs of one tenant never evict each other in turn, as long as their priorities stay.
+// Two jobs never evict each other in turn, as long as their priorities stay.
 void Checkers::check_turns(const Eviction& eviction, const MirrorJob& victim,
                            const MirrorJob& gets) {
   if (eviction.reason == StopReason::Moved) return;
-  if (!quiet_ && victim.tenant != gets.tenant) return;
   evicted_for_.emplace(victim.spec.id, gets.spec.id);
-  if (quiet_ && evicted_for_.count({gets.spec.id, victim.spec.id}) > 0)
+  if (evicted_for_.count({gets.spec.id, victim.spec.id}) > 0)
     report("evictions",
            fmt::format("{} and {} evict each other in turn", victim.spec.id, gets.spec.id));
 }

@@ -236,7 +236,6 @@ void FaultsRun::drain() {
   if (failed() || !script_.drains) return;
   heal();
   rest(world_.settle());
-  checkers_.expect_quiet();
   for (std::size_t i = 0; i < kDrainInstants && !failed(); ++i) {
     const std::optional<Instant> next = world_.next_event();
     const bool idle = world_.tasks().empty();
