@@ -1,6 +1,7 @@
 // reclaim: tenants that hold more than their share give back what others are entitled to.
 #include "queue/reclaim.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "cycle/make_room.hpp"
@@ -44,6 +45,10 @@ std::vector<Loss> losses_of(const Cluster& cluster, const Simulation& simulation
     if (added) jobs.emplace_back();
     jobs[it->second].push_back(&task);
   }
+  // Promises go before what runs: who has only those must not make its tenant lose anything else.
+  std::stable_partition(jobs.begin(), jobs.end(), [](const auto& tasks) {
+    return std::all_of(tasks.begin(), tasks.end(), [](const auto* t) { return t->nominated; });
+  });
   std::vector<Loss> losses;
   for (const auto& tasks : jobs) {
     const JobShape& shape = cluster.shape_of(tasks.front()->job);

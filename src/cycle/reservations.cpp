@@ -177,6 +177,7 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
   const auto old = context_.plans.find(context_.cluster.job(job).seq);
   const auto keep_plan = [&](Instant found) {
     if (old == context_.plans.end() || old->second.start > found) return false;
+    if (old->second.start <= context_.now) return false;  // its time has come, and it did not fit
     const auto gone_by = [&](std::size_t end) { return all[end - 1].at <= old->second.start; };
     timeline.go_to(static_cast<std::size_t>(
         std::partition_point(ends.begin(), ends.end(), gone_by) - ends.begin()));

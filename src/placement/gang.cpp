@@ -100,7 +100,8 @@ bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTas
     const auto level = cluster.domains().level_index(wish.required_level);
     if (!level || !survivors_home(ask.job, tasks.group, false, *level, scope)) return false;
   }
-  if (!group.slices.empty()) return place_layer(trial, ask, tasks, 0, scope);
+  if (!group.slices.empty())
+    return place_layer(trial, ask, tasks, 0, scope) || place_rests(trial, ask, tasks, scope);
   // Where a level is named, every place inside its domain is as good: then the tightest. Where
   // nothing is said, newcomers go next to the others.
   if (!fresh && is_empty(said_wish(ask.job, group)) && place_near(trial, ask, tasks, scope))
@@ -108,6 +109,33 @@ bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTas
   auto tree_ask = gs::tree_ask(cluster.domains(), wish, {});
   if (tree_ask) tree_ask->free_choice = free_choice;
   return tree_ask && place_fresh(trial, ask, *tree_ask, tasks, scope);
+}
+
+// Rests of packs choose after whole packs and may find their domain full: then every domain of the
+// required level is tried for all of them together.
+bool Placer::Impl::place_rests(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks,
+                               Scope scope) {
+  const ShapedGroup& group = group_of(ask.job, tasks.group);
+  const DomainTree& domains = cluster.domains();
+  const bool has_rests = static_cast<int>(tasks.ranks.size()) % group.slices[0].size != 0;
+  if (group.topology.required_level.empty() || !has_rests) return false;
+  const int level = *domains.level_index(group.topology.required_level);
+  const std::size_t mark = trial.mark();
+  const auto fits_in = [&](Scope home) {
+    trial.rollback(mark);
+    return place_layer(trial, ask, tasks, 0, home);
+  };
+  if (level >= domains.depth()) {
+    if (scope.node.valid()) return false;  // that was tried
+    for (std::size_t i = 0; i < cluster.node_count(); ++i)
+      if (!cluster.node(NodeId{i}).gone && fits_in({scope.domain, NodeId{i}})) return true;
+    return false;
+  }
+  for (std::size_t i = 0; i < domains.size(); ++i)
+    if (domains.at(DomainId{i}).level == level && domains.contains(scope.domain, DomainId{i}) &&
+        fits_in({DomainId{i}, scope.node}))
+      return true;
+  return false;
 }
 
 // Members that join others: the innermost domain around one of those that holds all newcomers.

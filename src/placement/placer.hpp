@@ -54,6 +54,7 @@ struct Placer::Impl {
   bool place_near(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks, Scope scope);
   bool place_layer(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks, std::size_t layer,
                    Scope scope);
+  bool place_rests(Trial& trial, const PlaceAsk& ask, const GroupTasks& tasks, Scope scope);
   bool pack_home(JobId job, const GroupTasks& pack, int size, int level, Scope& home) const;
   bool place_fresh(Trial& trial, const PlaceAsk& ask, TreeAsk tree_ask, const GroupTasks& tasks,
                    Scope scope);
