@@ -100,8 +100,12 @@ bool Placer::Impl::place_group(Trial& trial, const PlaceAsk& ask, const GroupTas
     const auto level = cluster.domains().level_index(wish.required_level);
     if (!level || !survivors_home(ask.job, tasks.group, false, *level, scope)) return false;
   }
-  if (!group.slices.empty())
-    return place_layer(trial, ask, tasks, 0, scope) || place_rests(trial, ask, tasks, scope);
+  if (!group.slices.empty()) {
+    const std::size_t mark = trial.mark();
+    if (place_layer(trial, ask, tasks, 0, scope)) return true;
+    trial.rollback(mark);
+    return place_rests(trial, ask, tasks, scope);
+  }
   // Where a level is named, every place inside its domain is as good: then the tightest. Where
   // nothing is said, newcomers go next to the others.
   if (!fresh && is_empty(said_wish(ask.job, group)) && place_near(trial, ask, tasks, scope))
