@@ -137,6 +137,8 @@ void CycleContext::keep(Trial& trial, JobId for_job) {
   for (const Decision& d : net) {
     if (d.job != last) settle(d.job);
     if (d.kind == Decision::Kind::Evict) ++evicted[d.job];
+    if (d.kind == Decision::Kind::Evict && !d.moved && d.for_job != d.job)
+      evictors.insert(d.for_job);
     last = d.job;
   }
   decisions.insert(decisions.end(), net.begin(), net.end());

@@ -186,9 +186,8 @@ void forget_promises(std::vector<Decision>& decisions) {
 std::vector<Decision> Cycle::run(Instant now) {
   decay_usage(cluster_, config_.usage_half_life, now);
   shares_.compute(cluster_, {queue_.demand(), config_.usage_half_life, now});
-  CycleContext context{
-      cluster_,  config_,         placer_, queue_, shares_, nominated_, broken_, reservations_,
-      searched_, eviction_order_, plans_,  now,    {},      {},         {},      ""};
+  CycleContext context{cluster_, config_,       placer_,   queue_,          shares_, nominated_,
+                       broken_,  reservations_, searched_, eviction_order_, plans_,  now};
   counts_.clear();
   for (const Phase* phase : plan_of(config_)) {
     if (!enabled(*phase)) continue;

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -84,9 +85,10 @@ struct CycleContext {
   EvictionOrder& eviction_order;                      // who may not evict whom any more
   Plans& plans;                                       // of the reservations of the last cycle
   Instant now;
-  std::vector<Decision> decisions;
-  std::map<LaneId, WaitReason> reasons;
-  std::unordered_map<JobId, int> evicted;  // tasks of each job, this cycle
+  std::vector<Decision> decisions = {};
+  std::map<LaneId, WaitReason> reasons = {};
+  std::unordered_map<JobId, int> evicted = {};  // tasks of each job, this cycle
+  std::unordered_set<JobId> evictors = {};  // jobs for which somebody lost its place, this cycle
   const char* phase = "";
   Trial* undo = nullptr;  // a dry run: what is kept is kept only until this ends
 

@@ -23,8 +23,9 @@ void Cycle::dry_run(JobId job, Instant now, const std::function<void(const DryOu
   Trial undo(cluster_);
   Plans plans = plans_;
   CycleContext context{cluster_, config_,      placer_,  alone,           shares, nominated,
-                       broken,   reservations, searched, eviction_order_, plans,  now,
-                       {},       {},           {},       "dry-run",       &undo};
+                       broken,   reservations, searched, eviction_order_, plans,  now};
+  context.phase = "dry-run";
+  context.undo = &undo;
   const std::vector<Member> members = next_members(cluster_, job, nullptr);
   WaitReason reason;
   std::optional<Reservation> start;

@@ -12,9 +12,9 @@
 
 namespace gs {
 
-// `victims` in the order in which they left; `gets`: who gets room. `give_up`: members of a gang may
-// give up a place elsewhere so that others of it can stay together. Returns those that have no place
-// in the end.
+// `victims` in the order in which they left; `gets`: who gets room. `give_up`: members of a gang
+// may give up a place elsewhere so that others of it can stay together. Returns those that have no
+// place in the end.
 std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims,
                                         const std::vector<JobId>& gets, bool give_up = true);
 

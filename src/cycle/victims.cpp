@@ -108,6 +108,8 @@ bool UnitStream::eligible(JobId job) const {
   const JobRecord& record = pool_.context().cluster.job(job);
   if (job == ask_.for_job || record.active_tasks == 0) return false;
   if (untouchable_.contains(record.seq)) return false;
+  // Room that somebody lost its place for is not passed on in the same round.
+  if (!ask_.only_movable && pool_.context().evictors.contains(job)) return false;
   return record.priority < ask_.below_priority && (!ask_.only_movable || record.movable);
 }
 
