@@ -220,7 +220,9 @@ bool RoomMaker::try_one_node(std::size_t count) {
   std::vector<NodeId> nodes;
   for (const TaskId id : context_.cluster.job(added_.back()->job).tasks)
     nodes.push_back(context_.cluster.task(id).place.node);
-  std::sort(nodes.begin(), nodes.end());
+  std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+    return context_.cluster.node(a).spec.name < context_.cluster.node(b).spec.name;
+  });
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   for (const NodeId node : nodes) {
     const auto it = tally_.find(node);

@@ -28,6 +28,12 @@ Constraint main_filter(const std::vector<FilterCount>& filters) {
   return most == filters.end() ? Constraint::Capacity : most->filter;
 }
 
+// Of nodes that are as close the first by name: what is told must not hang on internal numbers.
+bool is_closer(const Candidate& a, const Candidate& b) {
+  const auto x = closeness(a), y = closeness(b);
+  return x != y ? x > y : a.node < b.node;
+}
+
 }  // namespace
 
 // Where the tasks of a group have to lie together, in words; empty: nowhere in particular.
@@ -67,7 +73,7 @@ void Placer::Impl::explain_group(const PlaceAsk& ask, const GroupTasks& tasks, W
     ++left;
     room += room_for(group.shape, NodeId{i}, static_cast<int>(count), never);
     Lack other = lack_of(cluster, never ? emptied(node) : node, shape);
-    if (!lack || closeness(other.candidate) > closeness(lack->candidate)) lack = std::move(other);
+    if (!lack || is_closer(other.candidate, lack->candidate)) lack = std::move(other);
   }
   const std::string need =
       "needs " + (count == 1 ? "" : std::to_string(count) + " x ") + need_words(shape);

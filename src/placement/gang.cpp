@@ -123,23 +123,27 @@ bool Placer::Impl::place_rests(Trial& trial, const PlaceAsk& ask, const GroupTas
   const DomainTree& domains = cluster.domains();
   const bool has_rests = static_cast<int>(tasks.ranks.size()) % group.slices[0].size != 0;
   if (group.topology.required_level.empty() || !has_rests) return false;
+  if (scope.node.valid()) return false;  // that was tried
   const int level = *domains.level_index(group.topology.required_level);
   const std::size_t mark = trial.mark();
   const auto fits_in = [&](Scope home) {
     trial.rollback(mark);
     return place_layer(trial, ask, tasks, 0, home);
   };
+  std::vector<std::pair<std::string, Scope>> homes;  // in order of their names
   if (level >= domains.depth()) {
-    if (scope.node.valid()) return false;  // that was tried
     for (std::size_t i = 0; i < cluster.node_count(); ++i)
-      if (!cluster.node(NodeId{i}).gone && fits_in({scope.domain, NodeId{i}})) return true;
-    return false;
+      if (const NodeState& node = cluster.node(NodeId{i}); !node.gone)
+        homes.emplace_back(node.spec.name, Scope{scope.domain, NodeId{i}});
+  } else {
+    for (std::size_t i = 0; i < domains.size(); ++i)
+      if (const DomainId id{i}; domains.at(id).level == level && domains.contains(scope.domain, id))
+        homes.emplace_back(domains.path(id), Scope{id, scope.node});
   }
-  for (std::size_t i = 0; i < domains.size(); ++i)
-    if (domains.at(DomainId{i}).level == level && domains.contains(scope.domain, DomainId{i}) &&
-        fits_in({DomainId{i}, scope.node}))
-      return true;
-  return false;
+  std::sort(homes.begin(), homes.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  return std::any_of(homes.begin(), homes.end(),
+                     [&](const auto& home) { return fits_in(home.second); });
 }
 
 // Members that join others: the innermost domain around one of those that holds all newcomers.
