@@ -33,5 +33,13 @@ TEST(Faults, seeds_differ_in_what_they_contain) {
   EXPECT_LT(calm, 30);
 }
 
+TEST(Faults, some_seeds_have_no_finding) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const SeedResult result = run_seed(seed, 200, nullptr);
+    EXPECT_FALSE(result.finding.has_value())
+        << "seed " << seed << ": " << (result.finding ? result.finding->text : "");
+  }
+}
+
 }  // namespace
 }  // namespace gs
