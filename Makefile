@@ -2,8 +2,8 @@
 
 SHARED ?= ../shared
 FUZZ_SECONDS ?= 60
-SEEDS ?= 20
-STEPS ?= 2000
+SEEDS ?=
+STEPS ?=
 JOBS ?= $(shell nproc)
 CHANGED ?=
 FILES ?=

@@ -8,18 +8,17 @@
 // whole plan has been found to work. When a first plan has failed, it is asked whether the job
 // would fit if everybody left that may be asked: if not, no plan can work, and the search ends.
 //
-// No two jobs should evict each other in turn. The argument below has a hole across tenants: random
-// faults found two jobs that reclaim each other's room for ever (docs/known-findings.md), so the
-// part about reclaim is what is meant to hold, not what does.
-//   - preempt: a job evicts only jobs of its own tenant with a strictly lower priority. Priorities
-//     are constant, so "evicts" has no cycles.
-//   - reclaim: a tenant takes only while it stays within its fair share (or guarantee), and only
-//     from tenants that hold more than theirs (reclaim.hpp). Shares follow from what runs and what
-//     waits together, and an eviction only turns the one into the other: shares stay. The tenant
-//     that lost could take back only from one that holds more than its share; the taker does not.
+// No two jobs evict each other in turn:
+//   - Whatever may be asked from whom, a job never asks one that it was evicted for itself, directly
+//     or through others, until that one has ended or one of them has got another priority
+//     (eviction_order.hpp). So "was evicted for" has no cycles, whatever shares and demand do.
+//   - That is the guard. Mostly it is not needed: preempt takes only from strictly lower priorities
+//     of the same tenant, and these are constant; reclaim takes only from tenants above their share
+//     or guarantee, and the taker is within its own afterwards (queue/reclaim.hpp). But shares move
+//     with demand and use, and a gang that leaves as a whole may take its tenant below its share.
 //   - consolidate: everybody that leaves has a new place in the same plan, so nobody is evicted.
-//   - preempt never looks at other tenants and reclaim never at its own, so a cycle through both
-//     would have to close within one of them.
+//   - Room for which somebody lost its place in a round is not passed on in the same round, and what
+//     a tenant got in a round does not make it lose what it had before.
 #pragma once
 
 #include <functional>
