@@ -159,7 +159,9 @@ bool RoomMaker::probe(std::size_t count, Reach reach) {
 
 bool RoomMaker::is_hopeless() {
   if (hopeless_) return *hopeless_;
-  for (std::size_t i = 0; const Unit* unit = stream_.at(i); ++i)
+  std::vector<const Unit*> all;  // before the books change: the stream reads them
+  while (const Unit* unit = stream_.at(all.size())) all.push_back(unit);
+  for (const Unit* unit : all)
     for (const VictimTask& task : unit->tasks) {
       if (task.nominated)
         trial_.drop(task.id);

@@ -32,7 +32,7 @@ submit label tenant=product mig=1g.10gb runtime=3h
             R"(at 10m
 submit batch tenant=product gpus=8 runtime=1h preferred-domain=leaf-3
 submit notebook tenant=students gpus=2 links=required min-bandwidth=400 runtime=1h preferred-domain=leaf-4
-submit sweep tenant=students tasks=11 min=2 gpus=1 priority=300 preferred-domain=leaf-4
+submit sweep tenant=students tasks=10 min=2 gpus=1 priority=300 preferred-domain=leaf-4
 )"},
     Chapter{"What can never run is refused at once, with the reason",
             R"(at 20m
