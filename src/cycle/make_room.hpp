@@ -9,7 +9,8 @@
 // would fit if everybody left that may be asked: if not, no plan can work, and the search ends.
 //
 // No two jobs evict each other in turn:
-//   - Whatever may be asked from whom, a job never asks one that it was evicted for itself, directly
+//   - Whatever may be asked from whom, a job never asks one that it was evicted for itself,
+//   directly
 //     or through others, until that one has ended or one of them has got another priority
 //     (eviction_order.hpp). So "was evicted for" has no cycles, whatever shares and demand do.
 //   - That is the guard. Mostly it is not needed: preempt takes only from strictly lower priorities
@@ -17,7 +18,8 @@
 //     or guarantee, and the taker is within its own afterwards (queue/reclaim.hpp). But shares move
 //     with demand and use, and a gang that leaves as a whole may take its tenant below its share.
 //   - consolidate: everybody that leaves has a new place in the same plan, so nobody is evicted.
-//   - Room for which somebody lost its place in a round is not passed on in the same round, and what
+//   - Room for which somebody lost its place in a round is not passed on in the same round, and
+//   what
 //     a tenant got in a round does not make it lose what it had before.
 #pragma once
 

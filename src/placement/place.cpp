@@ -162,8 +162,10 @@ bool Placer::Impl::place_members(Trial& trial, const PlaceAsk& ask, int set,
                                  const std::vector<int>& entries, Scope scope) {
   std::vector<Child> children = children_of(cluster.shape_of(ask.job), ask, set, entries);
   const auto place_child = [&](const Child& child) {
-    return child.set < 0 ? place_group(trial, ask, ask.tasks[static_cast<std::size_t>(child.entries.front())], scope)
-                         : place_set(trial, ask, child.set, child.entries, scope);
+    return child.set < 0
+               ? place_group(trial, ask, ask.tasks[static_cast<std::size_t>(child.entries.front())],
+                             scope)
+               : place_set(trial, ask, child.set, child.entries, scope);
   };
   const std::size_t mark = trial.mark();
   for (std::size_t tries = 0; tries < children.size(); ++tries) {

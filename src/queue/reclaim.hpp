@@ -7,9 +7,9 @@
 // by unit, before each. Afterwards nobody on the way up from the one who asks may stand better than
 // a sibling that lost: not over its fair share in a resource while being at least as saturated.
 //
-// Who has taken is within its fair share (or guarantee), and nothing may be taken from a tenant that
-// is: as long as shares stay, taking does not run in circles. Where they move, cycle/eviction_order
-// sees to it.
+// Who has taken is within its fair share (or guarantee), and nothing may be taken from a tenant
+// that is: as long as shares stay, taking does not run in circles. Where they move,
+// cycle/eviction_order sees to it.
 #pragma once
 
 #include <cstdint>
