@@ -284,6 +284,46 @@ bool LeastHarm::find_one(int row, SpotRange range) {
   return true;
 }
 
+// One task that takes a whole node. What it costs there depends on the domains around it only, and
+// of the domains below one parent the fullest is the cheapest; so only one of them is looked at,
+// and the rest is a walk over the rooms of the innermost domains.
+bool LeastHarm::find_lone() {
+  const TreeLayout& layout = counts_->layout();
+  const int row = layout.leaf_row() - 1;
+  const std::vector<std::int32_t>& rooms = counts_->tasks_row(row);
+  cost_ = kNever;
+  std::uint32_t chosen = 0;
+  const auto look_at = [&](SpotRange range) {
+    std::int32_t least = 0;
+    for (std::uint32_t i = range.begin; i < range.end; ++i)
+      if (rooms[i] > 0 && (least == 0 || rooms[i] < least)) least = rooms[i];
+    if (least == 0) return;
+    const double own = term(row, least, 1);
+    std::uint32_t first = range.begin;  // of those that cost as little
+    while (rooms[first] <= 0 || term(row, rooms[first], 1) != own) ++first;
+    const double cost = terms_above(row, first, 1);
+    if (std::pair(cost, first) < std::pair(cost_, chosen)) cost_ = cost, chosen = first;
+  };
+  if (row == 0) {
+    look_at(layout.places(0));
+  } else {
+    const SpotRange parents = layout.places(row - 1);
+    for (std::uint32_t p = parents.begin; p < parents.end; ++p)
+      look_at(layout.children(row - 1, p));
+  }
+  if (cost_ == kNever) return false;
+  const SpotRange nodes = layout.children(row, chosen);
+  for (std::uint32_t i = nodes.begin; i < nodes.end; ++i) {
+    const std::int32_t room = counts_->tasks(row + 1, i);
+    if (room == 0) continue;
+    cost_ += term(row + 1, room, 1);
+    parts_.push_back({i, 1, false});
+    return true;
+  }
+  CHECK_MSG(false, "a domain has room, and none of its nodes has");
+  return false;
+}
+
 bool LeastHarm::find_several() {
   const TreeLayout& layout = counts_->layout();
   if (layout.places(0).end != layout.width(0)) return false;  // some nodes are nowhere
@@ -303,6 +343,7 @@ bool LeastHarm::find(const TreeCounts& counts, const HarmScale& scale, std::int3
   parts_.clear();
   const TreeLayout& layout = counts.layout();
   const int outermost = within ? within->row : 0;
+  if (count == 1 && one_task_nodes_ && !within && layout.leaf_row() > 0) return find_lone();
   bool found = false;
   for (int row = layout.leaf_row(); row >= outermost && !found && !too_large_; --row)
     found = find_one(row, within ? layout.below(*within, row) : layout.places(row));

@@ -75,6 +75,7 @@ class LeastHarm {
 
   std::vector<Candidate> candidates(int row, SpotRange range);
   bool find_one(int row, SpotRange range);
+  bool find_lone();
   bool find_several();
   Costs inside(int row, std::uint32_t index, std::int32_t most);
   Costs share_out(int row, SpotRange range, std::int32_t most, std::vector<std::size_t>* items,
