@@ -198,12 +198,13 @@ std::vector<Decision> Cycle::run(Instant now) {
     if (verify_) cluster_.verify();
   }
   take_back_evictions(context);
-  unsettled_ = take_back_starts(context);
-  if (unsettled_) {
+  if (take_back_starts(context)) {
+    context.unsettled = true;
     context.phase = "nominated";
     run_nominated(context);
   }
   forget_promises(context.decisions);
+  unsettled_ = context.unsettled;
   reasons_ = std::move(context.reasons);
   return std::move(context.decisions);
 }

@@ -89,6 +89,7 @@ struct CycleContext {
   std::map<LaneId, WaitReason> reasons = {};
   std::unordered_map<JobId, int> evicted = {};  // tasks of each job, this cycle
   std::unordered_set<JobId> evictors = {};  // jobs for which somebody lost its place, this cycle
+  bool unsettled = false;  // there is something to do at once, in another round
   const char* phase = "";
   Trial* undo = nullptr;  // a dry run: what is kept is kept only until this ends
 
@@ -153,7 +154,7 @@ class Cycle {
   }
   // Whether a reservation was looked for: then having none means that no known end helps.
   bool searched(JobId job) const { return searched_.contains(job); }
-  // The last round took something back that it had started: what came free may be for others.
+  // The last round took something back that it had started, or left something to mend.
   bool unsettled() const { return unsettled_; }
   EvictionOrder& eviction_order() { return eviction_order_; }
   const EvictionOrder& eviction_order() const { return eviction_order_; }

@@ -64,6 +64,10 @@ void start_or_drop(CycleContext& context, JobId job) {
   if (lost) {  // the place is worth nothing any more: back to the queue, for a new one
     for (const TaskId id : tasks) trial.drop(id);
     context.keep(trial, job);
+    const JobRecord& record = context.cluster.job(job);
+    if (record.active_tasks == 0) return;
+    context.broken.insert({record.seq, job});  // others of it run on, and may be too few
+    context.unsettled = true;
     return;
   }
   for (const TaskId id : tasks) {
