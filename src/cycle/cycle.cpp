@@ -108,6 +108,16 @@ bool take_back_starts(CycleContext& context) {
   return !jobs.empty();
 }
 
+// The task that has the promise of this decision by now; it may have another number.
+TaskId nominated_task(const Cluster& cluster, const Decision& d) {
+  for (const TaskId id : cluster.job(d.job).tasks) {
+    const Task& task = cluster.task(id);
+    if (task.group == d.group && task.rank == d.rank && task.state == TaskState::Nominated)
+      return id;
+  }
+  return d.task;
+}
+
 // Whom one plan evicted, the next may have made room for: then it stays after all. Nobody was told
 // yet.
 void take_back_evictions(CycleContext& context) {
@@ -116,7 +126,7 @@ void take_back_evictions(CycleContext& context) {
   for (const Decision& d : context.decisions) {
     if (d.kind == Decision::Kind::Evict && d.for_job != d.job)
       victims.push_back({d.task, d.job, d.group, d.rank, {}, {}, false});
-    else if (d.kind != Decision::Kind::Drop && (gets.empty() || gets.back() != d.job))
+    else if (d.kind != Decision::Kind::Drop && !d.moved && (gets.empty() || gets.back() != d.job))
       gets.push_back(d.job);
   }
   if (victims.empty()) return;
@@ -127,6 +137,11 @@ void take_back_evictions(CycleContext& context) {
   for (const VictimTask& task : victims)
     if (context.cluster.task(task.id).state == TaskState::Running)
       stayed.emplace(task.job, task.group, task.rank);
+  std::set<JobId> changed;
+  for (const VictimTask& task : victims) changed.insert(task.job);
+  for (Decision& d : context.decisions)
+    if (d.kind == Decision::Kind::Nominate && changed.contains(d.job))
+      d.task = nominated_task(context.cluster, d);
   const auto seq = [&](JobId job) { return context.cluster.job(job).seq; };
   std::vector<bool> gone(context.decisions.size(), false);
   for (std::size_t i = 0; i < context.decisions.size(); ++i) {

@@ -146,6 +146,33 @@ bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks,
   return false;
 }
 
+// A member of the same group is to move to where this one is, and this one elsewhere: they are
+// alike, so this one stays and the other goes there.
+void let_sibling_move(Trial& trial, const VictimTask& task) {
+  const Cluster& cluster = trial.cluster();
+  const TaskId promise = place_of(cluster, task, TaskState::Nominated);
+  if (task.nominated || !promise.valid() || cluster.task(task.id).state != TaskState::Releasing)
+    return;
+  const Task own = cluster.task(task.id), moved = cluster.task(promise);
+  if (!own.place.mig.empty() || !moved.place.mig.empty()) return;
+  for (const TaskId id : std::vector<TaskId>(cluster.job(task.job).tasks)) {
+    const Task sibling = cluster.task(id);
+    const bool takes_it = sibling.state == TaskState::Nominated && id != promise &&
+                          sibling.group == task.group && sibling.place.node == own.place.node &&
+                          (sibling.place.gpus & own.place.gpus) != 0;
+    if (!takes_it) continue;
+    const std::size_t mark = trial.mark();
+    trial.drop(promise);
+    trial.drop(id);
+    trial.spare(task.id);
+    const TaskId there = trial.place(task.job, sibling.group, sibling.rank, moved.place,
+                                     TaskState::Nominated, sibling.since);
+    if (!is_sound(cluster, cluster.task(task.id)) || !is_sound(cluster, cluster.task(there)))
+      trial.rollback(mark);
+    return;
+  }
+}
+
 // Those of the job that can stay do; the others give up what they have elsewhere. Only if no fewer
 // have a place in the end.
 void stay_together(Trial& trial, const std::vector<const VictimTask*>& tasks,
@@ -177,6 +204,7 @@ std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTa
   for (const JobId job : jobs) {
     const std::vector<const VictimTask*>& all = tasks[job];
     if (stay(trial, all, gets)) continue;
+    for (const VictimTask* task : all) let_sibling_move(trial, *task);
     if (lies_together(cluster.shape_of(job))) {
       if (give_up) stay_together(trial, all, gets);
       continue;
