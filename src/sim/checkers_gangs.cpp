@@ -156,10 +156,11 @@ std::optional<std::string> over_guaranteed(const MirrorTenant& t, const Taken& a
   });
 }
 
-Taken taken_by_running(const MirrorJob& job) {
+// What it takes since this instant: what ran before was within what held then.
+Taken taken_since(const MirrorJob& job, Instant now) {
   Taken taken;
   for (const auto& [rank, task] : job.tasks)
-    if (!task.stopping)
+    if (!task.stopping && task.since == now)
       taken.add(taken_by(job.spec.groups[static_cast<std::size_t>(rank.first)].request, task.place,
                          task.node->spec),
                 +1);
@@ -174,7 +175,7 @@ void Checkers::check_quota(const MirrorJob& job) {
   const bool fresh = std::all_of(job.tasks.begin(), job.tasks.end(), [&](const auto& entry) {
     return entry.second.stopping || entry.second.since == now_;
   });
-  const Taken ask = taken_by_running(job);
+  const Taken ask = taken_since(job, now_);
   for (const MirrorTenant* t = job.tenant; t != nullptr; t = t->parent) {
     if (const auto too_much = over(*t, ask, {}, fresh ? 1 : 0))
       report("quota",
