@@ -89,7 +89,7 @@ struct CycleContext {
   std::map<LaneId, WaitReason> reasons = {};
   std::unordered_map<JobId, int> evicted = {};  // tasks of each job, this cycle
   std::unordered_set<JobId> evictors = {};  // jobs for which somebody lost its place, this cycle
-  bool unsettled = false;  // there is something to do at once, in another round
+  bool unsettled = false;                   // there is something to do at once, in another round
   const char* phase = "";
   Trial* undo = nullptr;  // a dry run: what is kept is kept only until this ends
 
