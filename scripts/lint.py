@@ -362,7 +362,8 @@ SELF_TEST = [
     ("vague-name", "src/queue/community.cpp", "", False),
     ("machine-path", "docs/a.md", "run /" + "work/main/build", True),
     ("machine-path", "src/sim/a.cpp", 'open("/' + 'home/someone/x");', True),
-    ("machine-path", "docs/a.md", "see docs/work/a.md, https://example.org/home/a, $HOME/work/", False),
+    ("machine-path", "docs/a.md", "see docs/work/a.md, https://example.org/" + "home/a, $HOME/" + "work/",
+     False),
 ]
 
 

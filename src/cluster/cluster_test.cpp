@@ -3,22 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "cluster/trial.hpp"
+#include "model/sample_test.hpp"
 
 namespace gs {
 namespace {
 
 Node h100_node(const std::string& name, int gpus) {
-  Node node;
-  node.name = name;
+  Node node = sample_node(name, gpus, "H100-SXM5-80GB");
   node.capacity.cpu_milli = 64'000;
   node.capacity.memory_bytes = std::int64_t{512} * 1024 * kMiB;
-  for (int i = 0; i < gpus; ++i) {
-    Gpu gpu;
-    gpu.index = i;
-    gpu.model = "H100-SXM5-80GB";
-    gpu.memory_mib = 80'000;
-    node.gpus.push_back(gpu);
-  }
   return node;
 }
 

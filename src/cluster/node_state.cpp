@@ -1,5 +1,7 @@
 #include "cluster/node_state.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "model/mig.hpp"
 
@@ -39,6 +41,11 @@ Usage usage_of(const Shape& shape, std::int64_t gpu_memory_mib) {
       break;
   }
   return usage;
+}
+
+void MigGpuState::sort_by_start() {
+  std::stable_sort(instances.begin(), instances.end(),
+                   [](const MigSlotState& a, const MigSlotState& b) { return a.start < b.start; });
 }
 
 const MigGpuState* NodeState::mig_gpu(int gpu) const {

@@ -66,6 +66,10 @@ struct MigGpuState {
   bool dynamic = false;
   std::uint16_t next_id = 1;
   std::vector<MigSlotState> instances;
+
+  // One order however the instances came about: which of two like ones is taken must not depend on
+  // the past.
+  void sort_by_start();
 };
 
 struct NodeState {

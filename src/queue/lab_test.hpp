@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/cluster.hpp"
+#include "model/sample_test.hpp"
 #include "queue/amounts.hpp"
 
 namespace gs {
@@ -15,16 +16,8 @@ class QueueLab {
   Cluster cluster;
 
   NodeId node(const std::string& name, int gpus) {
-    Node node;
-    node.name = name;
+    Node node = sample_node(name, gpus);
     node.capacity = {1'000'000, 1'000'000'000'000, {}};
-    for (int i = 0; i < gpus; ++i) {
-      Gpu gpu;
-      gpu.index = i;
-      gpu.model = "H100";
-      gpu.memory_mib = 80'000;
-      node.gpus.push_back(gpu);
-    }
     return cluster.put_node(node);
   }
 

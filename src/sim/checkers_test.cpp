@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/sample_test.hpp"
+
 namespace gs {
 namespace {
 
@@ -17,17 +19,9 @@ class Story : public testing::Test {
   }
 
   static Node node(const std::string& name) {
-    Node node;
-    node.name = name;
+    Node node = sample_node(name, 4);
     node.domain = {name.substr(0, 1)};
     node.capacity.cpu_milli = 8'000;
-    for (int i = 0; i < 4; ++i) {
-      Gpu gpu;
-      gpu.index = i;
-      gpu.model = "H100";
-      gpu.memory_mib = 80'000;
-      node.gpus.push_back(gpu);
-    }
     return node;
   }
   static Job job(const std::string& id, int tasks, int gpus) {
@@ -43,6 +37,14 @@ class Story : public testing::Test {
   static TaskPlace at(const std::string& job, int rank, const std::string& node,
                       std::vector<int> gpus) {
     return {{job, 0, rank}, node, std::move(gpus), {}};
+  }
+
+  void run_j_before_urgent_k() {
+    submit(job("j", 1, 1));
+    Job urgent = job("k", 1, 1);
+    urgent.priority = 900;
+    submit(urgent);
+    start("j", {at("j", 0, "a1", {0})});
   }
 
   void tell(Command command, Effects effects = {}) {
@@ -164,22 +166,14 @@ TEST_F(Story, of_a_limit_exceeded) {
 }
 
 TEST_F(Story, of_an_eviction_for_nothing) {
-  submit(job("j", 1, 1));
-  Job urgent = job("k", 1, 1);
-  urgent.priority = 900;
-  submit(urgent);
-  start("j", {at("j", 0, "a1", {0})});
+  run_j_before_urgent_k();
   tick({StopTasks{"j", {{"j", 0, 0}}, StopReason::Preempted, "k"},
         NominateTasks{"k", {at("k", 0, "a1", {1})}}});
   expect("evictions", "fits beside it");
 }
 
 TEST_F(Story, of_an_eviction_for_nobody) {
-  submit(job("j", 1, 1));
-  Job urgent = job("k", 1, 1);
-  urgent.priority = 900;
-  submit(urgent);
-  start("j", {at("j", 0, "a1", {0})});
+  run_j_before_urgent_k();
   tick({StopTasks{"j", {{"j", 0, 0}}, StopReason::Preempted, "k"}});
   expect("evictions", "gets no place");
 }

@@ -43,7 +43,8 @@ class Progress {
   bool on_;
 };
 
-struct Todo {
+// One run that was asked for.
+struct Asked {
   const Workload* workload = nullptr;
   std::string policy;
   int seed = 0;
@@ -68,16 +69,17 @@ Result<std::vector<Workload>> read_workloads(const Selection& selection) {
   return workloads;
 }
 
-std::vector<Todo> todo_of(const Selection& selection, const std::vector<Workload>& workloads) {
-  std::vector<Todo> todo;
+std::vector<Asked> runs_asked_for(const Selection& selection,
+                                  const std::vector<Workload>& workloads) {
+  std::vector<Asked> asked;
   for (const Workload& workload : workloads) {
     std::vector<int> seeds = selection.seeds;
     if (seeds.empty())
       for (const auto& [seed, order] : workload.arrivals) seeds.push_back(seed);
     for (const std::string& policy : selection.policies)
-      for (const int seed : seeds) todo.push_back({&workload, policy, seed});
+      for (const int seed : seeds) asked.push_back({&workload, policy, seed});
   }
-  return todo;
+  return asked;
 }
 
 }  // namespace
@@ -87,35 +89,35 @@ Result<std::vector<Run>> run_all(const Selection& selection) {
   if (!nodes) return nodes.error();
   const Result<std::vector<Workload>> workloads = read_workloads(selection);
   if (!workloads) return workloads.error();
-  const std::vector<Todo> todo = todo_of(selection, *workloads);
-  std::vector<std::optional<Result<Run>>> done(todo.size());
-  Progress progress(todo.size());
+  const std::vector<Asked> asked = runs_asked_for(selection, *workloads);
+  std::vector<std::optional<Result<Run>>> done(asked.size());
+  Progress progress(asked.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < todo.size(); i = next++) {
-      const auto& [workload, policy, seed] = todo[i];
+    for (std::size_t i = next++; i < asked.size(); i = next++) {
+      const auto& [workload, policy, seed] = asked[i];
       const std::string what = fmt::format("{} {} seed {}", workload->name, policy, seed);
       done[i] =
           run(*nodes, *workload, policy, seed, [&](double part) { progress.show(i, part, what); });
       progress.show(i, 1, what);
-      if (!*done[i]) next = todo.size();  // nobody starts another one
+      if (!*done[i]) next = asked.size();  // nobody starts another one
     }
   };
   {
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     const std::size_t jobs = selection.jobs > 0 ? static_cast<std::size_t>(selection.jobs) : cores;
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < std::min(jobs, todo.size()); ++i) threads.emplace_back(work);
+    for (std::size_t i = 1; i < std::min(jobs, asked.size()); ++i) threads.emplace_back(work);
     work();
   }
   std::vector<Run> runs;
-  for (std::size_t i = 0; i < todo.size(); ++i) {
+  for (std::size_t i = 0; i < asked.size(); ++i) {
     if (!done[i]) continue;  // another one failed first
     Result<Run>& one = *done[i];
     if (!one)
       return Error{one.error().code,
-                   fmt::format("{} {} seed {}: {}", todo[i].workload->name, todo[i].policy,
-                               todo[i].seed, one.error().message)};
+                   fmt::format("{} {} seed {}: {}", asked[i].workload->name, asked[i].policy,
+                               asked[i].seed, one.error().message)};
     runs.push_back(std::move(*one));
   }
   return runs;

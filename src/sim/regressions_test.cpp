@@ -2,6 +2,7 @@
 // back.
 #include <gtest/gtest.h>
 
+#include "model/sample_test.hpp"
 #include "sim/describe.hpp"
 #include "sim/world.hpp"
 
@@ -29,18 +30,12 @@ class Regressions : public testing::Test {
     EXPECT_TRUE(world.surprises().empty()) << world.surprises().front();
   }
   void add_node(const std::string& name, int gpus, std::int64_t cpu_milli = 64'000) {
-    Node node;
-    node.name = name;
+    Node node = sample_node(name, gpus);
     node.capacity.cpu_milli = cpu_milli;
-    for (int i = 0; i < gpus; ++i) {
-      Gpu gpu;
-      gpu.index = i;
-      gpu.model = "H100";
-      gpu.memory_mib = 80'000;
+    for (Gpu& gpu : node.gpus) {
       gpu.island = "i";
       gpu.bandwidth_gbps = 900;
       gpu.temperature_c = 40;
-      node.gpus.push_back(gpu);
     }
     send(PutNode{node});
   }

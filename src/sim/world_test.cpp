@@ -2,24 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "model/sample_test.hpp"
 #include "sim/demo.hpp"
 #include "sim/describe.hpp"
 
 namespace gs {
 namespace {
-
-Node node_of(const std::string& name, int gpus) {
-  Node node;
-  node.name = name;
-  for (int i = 0; i < gpus; ++i) {
-    Gpu gpu;
-    gpu.index = i;
-    gpu.model = "H100";
-    gpu.memory_mib = 81'920;
-    node.gpus.push_back(gpu);
-  }
-  return node;
-}
 
 Job job_of(const std::string& id, int gpus) {
   Job job;
@@ -33,7 +21,7 @@ Job job_of(const std::string& id, int gpus) {
 void furnish(World& world, int gpus) {
   Tenant tenant;
   tenant.id = "a";
-  ASSERT_TRUE(world.send(PutNode{node_of("n1", gpus)}).ok());
+  ASSERT_TRUE(world.send(PutNode{sample_node("n1", gpus)}).ok());
   ASSERT_TRUE(world.send(PutTenant{tenant}).ok());
 }
 
