@@ -205,8 +205,11 @@ void add_faults(CLI::App& sim, int& exit_code) {
       sim.add_subcommand("faults", "Random load and failures from seeds, watched by checkers");
   command->add_option("--seed", options->seed, "The first seed")->capture_default_str();
   command->add_option("--seeds", options->seeds, "How many seeds, one after another")
+      ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
-  command->add_option("--steps", options->steps, "Actions of each seed")->capture_default_str();
+  command->add_option("--steps", options->steps, "Actions of each seed")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
   command->add_option("--jobs", options->jobs, "Seeds at a time; 0: one for each processor")
       ->capture_default_str();
   command->add_flag("--shrink", options->shrink, "Make a failing seed as small as it can be");
