@@ -23,3 +23,32 @@ else()
   add_library(gpu_fmt INTERFACE)
   target_link_libraries(gpu_fmt INTERFACE fmt::fmt)
 endif()
+
+# --- the service: HTTP, TLS, databases, configuration, gRPC; all static, so that the binaries run
+# on other distributions too. libpq is loaded at run time: a static one would drag Kerberos and LDAP in.
+set(Boost_USE_STATIC_LIBS ON)
+find_package(Boost 1.81 REQUIRED)
+set(OPENSSL_USE_STATIC_LIBS ON)
+find_package(OpenSSL 3 REQUIRED)
+find_path(PQ_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql REQUIRED)
+
+# name: archives by their names, without `lib` and `.a`
+function(gpu_static_library name)
+  set(archives "")
+  foreach(archive IN LISTS ARGN)
+    find_library(GPU_ARCHIVE_${archive} NAMES lib${archive}.a REQUIRED)
+    list(APPEND archives "${GPU_ARCHIVE_${archive}}")
+  endforeach()
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE
+    -Wl,--start-group ${archives} -Wl,--end-group ${CMAKE_DL_LIBS} Threads::Threads)
+endfunction()
+
+gpu_static_library(gpu_sqlite sqlite3)
+gpu_static_library(gpu_yaml yaml-cpp)
+
+add_library(gpu_boost INTERFACE)
+target_include_directories(gpu_boost SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
+target_compile_definitions(gpu_boost INTERFACE
+  BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_BEAST_SEPARATE_COMPILATION)
+target_link_libraries(gpu_boost INTERFACE OpenSSL::SSL OpenSSL::Crypto Threads::Threads)

@@ -8,6 +8,9 @@ packages=(
   clang-format clang-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   libgtest-dev libbenchmark-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev
+  libboost1.81-dev libssl-dev libyaml-cpp-dev libsqlite3-dev libpq-dev
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libc-ares-dev libre2-dev libabsl-dev
+  postgresql-15 curl jq
 )
 
 if ! command -v dpkg-query >/dev/null; then
