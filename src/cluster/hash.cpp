@@ -71,8 +71,8 @@ void put(Hash& h, const Tenant& t) {
 
 void put(Hash& h, const TaskRequest& r) {
   const GpuRequest& g = r.gpu;
-  put_all(h, g.count, g.sharing, g.milli, g.memory_mib, g.min_memory_mib, g.policy, g.topology,
-          g.min_bandwidth_gbps);
+  put_all(h, g.count, g.sharing, g.milli, g.memory_mib, g.min_memory_mib, g.quota_memory_mib,
+          g.policy, g.topology, g.min_bandwidth_gbps);
   for (const auto& ask : g.mig) put_all(h, ask.profile, ask.count);
   for (const auto& model : g.models) put(h, model);
   for (const int id : g.prefer_ids) put(h, id);

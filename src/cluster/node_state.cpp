@@ -24,7 +24,8 @@ Usage usage_of(const Shape& shape, std::int64_t gpu_memory_mib) {
   switch (gpu.sharing) {
     case Sharing::Exclusive:
       usage.gpu_milli = std::int64_t{gpu.count} * kWholeGpu;
-      usage.gpu_memory_mib = gpu.count * gpu_memory_mib;
+      usage.gpu_memory_mib =
+          gpu.count * (gpu.quota_memory_mib >= 0 ? gpu.quota_memory_mib : gpu_memory_mib);
       break;
     case Sharing::Shared: {
       const GpuPart part = gpu_part(gpu, gpu_memory_mib);

@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "engine/state.hpp"
+#include "placement/mig.hpp"
 
 namespace gs {
 
@@ -111,13 +112,20 @@ Status Engine::Impl::apply(const AdoptTask& command) {
     place.gpus |= gpu_bit(gpu);
   }
   if (Status s = placer.can_hold(job, ref.group, place); !s) return s;
+  auto instances = mig_at(cluster.node(node), command.mig, cluster.shapes().resources());
+  if (!instances)
+    return Error{ErrorCode::Conflict, "node " + command.node + ": a MIG instance of job " +
+                                          ref.job + " is not there or is taken"};
+  place.mig = std::move(*instances);
   const TaskId id =
       cluster.place(job, ref.group, ref.rank, place, TaskState::Running, command.since);
   cluster.set_started(id);
-  JobRecord& record = cluster.job(job);
-  if (record.active_tasks == 1) record.started = command.since;
   queue.erase(job);
   refresh(job);
+  // It has run since then, not since we heard of it: its time limit counts from there.
+  JobRecord& record = cluster.job(job);
+  if (record.active_tasks == 1) record.started = command.since;
+  watch_deadline(job);
   return ok_status();
 }
 

@@ -67,6 +67,13 @@ struct MembersArrived {  // of a gang whose members arrive one by one
 };
 
 // --- facts about tasks ---
+struct MigPlace {
+  int gpu = 0;
+  std::string profile;
+  int start = -1;
+  bool create = false;  // cut it first
+  bool operator==(const MigPlace&) const = default;
+};
 struct TaskRef {
   std::string job;
   int group = 0;
@@ -91,6 +98,7 @@ struct AdoptTask {
   TaskRef task;
   std::string node;
   std::vector<int> gpus;
+  std::vector<MigPlace> mig;
   Instant since;
 };
 

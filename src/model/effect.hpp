@@ -13,14 +13,6 @@
 
 namespace gs {
 
-struct MigPlace {
-  int gpu = 0;
-  std::string profile;
-  int start = -1;
-  bool create = false;  // cut it first
-  bool operator==(const MigPlace&) const = default;
-};
-
 struct TaskPlace {
   TaskRef task;
   std::string node;

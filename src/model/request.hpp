@@ -32,6 +32,8 @@ struct GpuRequest {
   std::vector<MigAsk> mig;          // Mig
   std::vector<std::string> models;  // any of these; empty: any model
   std::int64_t min_memory_mib = 0;  // size of each GPU
+  // What a whole GPU counts for in its tenant's memory quota; -1: all the memory that it has.
+  std::int64_t quota_memory_mib = -1;
   DevicePolicy policy = DevicePolicy::Best;
   std::vector<int> prefer_ids;
   TopologyMode topology = TopologyMode::Ignore;  // of the devices inside the node

@@ -1,5 +1,6 @@
 #include "placement/mig.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "model/mig.hpp"
@@ -134,6 +135,43 @@ std::optional<std::vector<MigPick>> choose_mig(const NodeState& node, const Shap
   std::vector<MigGpuState> scratch = node.mig;
   std::vector<MigPick> picks;
   if (!take_all(scratch, node, shape, view, picks)) return std::nullopt;
+  return picks;
+}
+
+std::optional<std::vector<MigPick>> mig_at(const NodeState& node, const std::vector<MigPlace>& at,
+                                           Names& resources) {
+  std::vector<MigGpuState> scratch = node.mig;
+  std::vector<MigPick> picks;
+  for (const MigPlace& place : at) {
+    const std::uint32_t profile = resources.intern("mig:" + place.profile);
+    const auto gpu = std::find_if(scratch.begin(), scratch.end(),
+                                  [&](const MigGpuState& g) { return g.gpu == place.gpu; });
+    if (gpu == scratch.end()) return std::nullopt;
+    const auto there =
+        std::find_if(gpu->instances.begin(), gpu->instances.end(), [&](const MigSlotState& i) {
+          return i.profile == profile && !i.used && (place.start < 0 || i.start == place.start);
+        });
+    if (there != gpu->instances.end()) {
+      there->used = true;
+      picks.push_back({static_cast<std::uint8_t>(place.gpu), there->start, there->size, there->id,
+                       profile, false});
+      continue;
+    }
+    const Gpu& spec = node.spec.gpus[static_cast<std::size_t>(place.gpu)];
+    const MigProfile* geometry = find_mig_profile(spec.model, spec.memory_mib, place.profile);
+    if (!gpu->dynamic || geometry == nullptr || place.start < 0 || place.start > 7)
+      return std::nullopt;
+    const std::uint8_t wanted = gs::mig_slots(place.start, geometry->size);
+    if ((geometry->starts >> place.start & 1) == 0 || (taken_slots(*gpu, false) & wanted) != 0)
+      return std::nullopt;
+    MigSlotState cut;
+    cut.profile = profile;
+    cut.start = static_cast<std::int8_t>(place.start);
+    cut.size = static_cast<std::uint8_t>(geometry->size);
+    cut.used = true;
+    gpu->instances.push_back(cut);
+    picks.push_back({static_cast<std::uint8_t>(place.gpu), cut.start, cut.size, 0, profile, true});
+  }
   return picks;
 }
 

@@ -1,0 +1,102 @@
+// What is found running when an engine starts over keeps its place, its instances and its clock.
+#include <gtest/gtest.h>
+
+#include "engine/engine.hpp"
+
+namespace gs {
+namespace {
+
+class Adopt : public testing::Test {
+ protected:
+  Adopt() {
+    Tenant tenant;
+    tenant.id = "t";
+    tell(PutTenant{tenant});
+    Node node;
+    node.name = "n1";
+    node.capacity = {64'000, 512LL * 1024 * kMiB, {}};
+    for (int i = 0; i < 2; ++i) {
+      Gpu gpu;
+      gpu.index = i;
+      gpu.model = "H100-SXM5-80GB";
+      gpu.memory_mib = 81'920;
+      gpu.mig_enabled = gpu.mig_dynamic = i == 1;
+      node.gpus.push_back(gpu);
+    }
+    tell(PutNode{node});
+  }
+
+  Effects tell(const Command& command, Instant now = Instant{1000}) {
+    Result<Effects> effects = engine_.handle(command, now);
+    EXPECT_TRUE(effects.ok()) << (effects.ok() ? "" : effects.error().message);
+    return effects.ok() ? *effects : Effects{};
+  }
+
+  static Job job(const std::string& id) {
+    Job job;
+    job.id = id;
+    job.tenant = "t";
+    job.groups.emplace_back();
+    return job;
+  }
+
+  static Job mig_job(const std::string& id) {
+    Job j = job(id);
+    j.groups[0].request.gpu.sharing = Sharing::Mig;
+    j.groups[0].request.gpu.mig = {{"3g.40gb", 1}};
+    return j;
+  }
+
+  Engine engine_;
+};
+
+TEST_F(Adopt, MigInstanceIsTakenAndNotGivenToAnother) {
+  tell(SubmitJob{mig_job("a")});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}});
+  tell(SubmitJob{mig_job("b")});
+  const Effects effects = engine_.tick(Instant{2000});
+  const auto start = std::find_if(effects.begin(), effects.end(), [](const Effect& e) {
+    return std::holds_alternative<StartTasks>(e);
+  });
+  ASSERT_NE(start, effects.end());
+  EXPECT_EQ(std::get<StartTasks>(*start).tasks.at(0).mig.at(0).start, 0);
+  engine_.verify();
+}
+
+TEST_F(Adopt, ExistingInstanceIsUsedAndNotCutAgain) {
+  Node node = engine_.cluster().node(NodeId{0}).spec;
+  node.gpus[1].mig_dynamic = false;
+  node.gpus[1].mig = {{"3g.40gb", 0}, {"3g.40gb", 4}};
+  tell(PutNode{node});
+  tell(SubmitJob{mig_job("a")});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}});
+  EXPECT_EQ(engine_.cluster().node(NodeId{0}).mig_gpu(1)->instances.size(), 2U);
+  engine_.verify();
+}
+
+TEST_F(Adopt, TakenMigInstanceIsRefused) {
+  tell(SubmitJob{mig_job("a")});
+  tell(SubmitJob{mig_job("b")});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}});
+  const auto again = engine_.handle(
+      AdoptTask{{"b", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}}, Instant{1000});
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, ErrorCode::Conflict);
+  engine_.verify();
+}
+
+TEST_F(Adopt, TimeLimitCountsFromTheRealStart) {
+  Job limited = job("a");
+  limited.groups[0].request.gpu.count = 1;
+  limited.max_runtime = seconds(10);
+  tell(SubmitJob{limited}, Instant{9'000});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {0}, {}, Instant{1'000}}, Instant{9'000});
+  EXPECT_EQ(engine_.next_deadline(), Instant{11'000});
+  const Effects effects = engine_.tick(Instant{11'000});
+  ASSERT_FALSE(effects.empty());
+  ASSERT_TRUE(std::holds_alternative<StopTasks>(effects.front()));
+  EXPECT_EQ(std::get<StopTasks>(effects.front()).reason, StopReason::TimeLimit);
+}
+
+}  // namespace
+}  // namespace gs
