@@ -52,7 +52,7 @@ class Adopt : public testing::Test {
 
 TEST_F(Adopt, MigInstanceIsTakenAndNotGivenToAnother) {
   tell(SubmitJob{mig_job("a")});
-  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}, false});
   tell(SubmitJob{mig_job("b")});
   const Effects effects = engine_.tick(Instant{2000});
   const auto start = std::find_if(effects.begin(), effects.end(), [](const Effect& e) {
@@ -69,7 +69,7 @@ TEST_F(Adopt, ExistingInstanceIsUsedAndNotCutAgain) {
   node.gpus[1].mig = {{"3g.40gb", 0}, {"3g.40gb", 4}};
   tell(PutNode{node});
   tell(SubmitJob{mig_job("a")});
-  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}, false});
   EXPECT_EQ(engine_.cluster().node(NodeId{0}).mig_gpu(1)->instances.size(), 2U);
   engine_.verify();
 }
@@ -77,12 +77,26 @@ TEST_F(Adopt, ExistingInstanceIsUsedAndNotCutAgain) {
 TEST_F(Adopt, TakenMigInstanceIsRefused) {
   tell(SubmitJob{mig_job("a")});
   tell(SubmitJob{mig_job("b")});
-  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}, false});
   const auto again = engine_.handle(
       AdoptTask{{"b", 0, 0}, "n1", {}, {{1, "3g.40gb", 4, true}}, Instant{500}}, Instant{1000});
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, ErrorCode::Conflict);
   engine_.verify();
+}
+
+TEST_F(Adopt, MemberThatHasSucceededIsNotStartedAgain) {
+  Job gang = job("a");
+  gang.groups[0].count = 2;
+  gang.groups[0].request.gpu.count = 1;
+  tell(SubmitJob{gang});
+  tell(AdoptTask{{"a", 0, 1}, "n1", {0}, {}, Instant{500}, false});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {}, {}, Instant{500}, true});
+  for (const Effect& effect : engine_.tick(Instant{2000}))
+    EXPECT_FALSE(std::holds_alternative<StartTasks>(effect));
+  const Effects effects = tell(TaskEnded{{"a", 0, 1}, Outcome::Succeeded}, Instant{3000});
+  ASSERT_FALSE(effects.empty());
+  EXPECT_EQ(std::get<JobChanged>(effects.back()).state, "completed");
 }
 
 TEST_F(Adopt, TimeLimitCountsFromTheRealStart) {

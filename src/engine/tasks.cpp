@@ -105,6 +105,11 @@ Status Engine::Impl::apply(const AdoptTask& command) {
   const auto missing = cluster.missing_ranks(job, ref.group);
   if (!std::binary_search(missing.begin(), missing.end(), ref.rank))
     return Error{ErrorCode::Conflict, "job " + ref.job + ": this task has a place already"};
+  if (command.succeeded) {
+    note_success(job, ref.group, ref.rank);
+    refresh(job);
+    return ok_status();
+  }
   Allocation place{node, 0, {}};
   for (const int gpu : command.gpus) {
     if (gpu < 0 || gpu >= cluster.node(node).layout->count)

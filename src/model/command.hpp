@@ -100,6 +100,7 @@ struct AdoptTask {
   std::vector<int> gpus;
   std::vector<MigPlace> mig;
   Instant since;
+  bool succeeded = false;  // it has ended well already: it holds nothing and needs nothing more
 };
 
 using Command = std::variant<SetConfig, SetTopology, PutNode, RemoveNode, CordonNode, ReportGpu,

@@ -1,6 +1,7 @@
 #include "model/spec.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "model/mig.hpp"
@@ -9,6 +10,7 @@ namespace gs {
 namespace {
 
 constexpr int kMaxGpus = 10'000;
+constexpr int kMaxGpusOfNode = 64;
 constexpr int kMaxArray = 10'000;
 constexpr int kMaxDependencies = 100;
 constexpr int kMaxMinutes = 10 * 366 * 24 * 60;  // ten years
@@ -97,7 +99,24 @@ Status validate_times(const JobSpec& spec) {
   return between("expected_runtime_minutes", spec.expected_runtime_minutes, 0, kMaxMinutes);
 }
 
-std::int64_t share_of(std::int64_t total, int parts) { return (total + parts - 1) / parts; }
+// Parts of a total never add up to more than the total: a quota that is just enough stays enough.
+std::int64_t share_of(std::int64_t total, int parts) { return total / parts; }
+
+// A wish for ids, as people write it into CUDA_VISIBLE_DEVICES: "0,1,2". Nothing where it is not a
+// list of as many small numbers as there are GPUs.
+std::vector<int> wished_ids(const JobSpec& spec) {
+  const std::string* text = find_label(spec.environment, "CUDA_VISIBLE_DEVICES");
+  std::vector<int> ids;
+  for (std::size_t at = 0; text != nullptr && at < text->size(); ++at) {
+    int id = 0;
+    const auto [end, error] = std::from_chars(text->data() + at, text->data() + text->size(), id);
+    if (error != std::errc{} || id < 0 || id >= kMaxGpusOfNode) return {};
+    ids.push_back(id);
+    at = static_cast<std::size_t>(end - text->data());
+    if (at < text->size() && (*text)[at] != ',') return {};
+  }
+  return static_cast<int>(ids.size()) == spec.gpu_count ? ids : std::vector<int>{};
+}
 
 GpuRequest gpu_request(const JobSpec& spec, int count) {
   GpuRequest gpu;
@@ -115,8 +134,14 @@ GpuRequest gpu_request(const JobSpec& spec, int count) {
     gpu.milli = spec.gpu_milli;
     gpu.memory_mib = memory;
   } else {
-    gpu.min_memory_mib = memory;
-    gpu.quota_memory_mib = memory;  // a quota counts what was asked for
+    // Rounded up for the size of a GPU; a quota counts what was asked for.
+    gpu.min_memory_mib = (spec.gpu_memory_mb + spec.gpu_count - 1) / spec.gpu_count;
+    gpu.quota_memory_mib = memory;
+    gpu.prefer_ids = wished_ids(spec);
+    if (!gpu.prefer_ids.empty() && count == spec.gpu_count)
+      gpu.policy = DevicePolicy::PreferIds;
+    else
+      gpu.prefer_ids.clear();
   }
   return gpu;
 }

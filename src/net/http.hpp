@@ -1,0 +1,93 @@
+// HTTP messages as handlers see them, and the exchange of one request for one answer.
+//
+// A handler gets an Exchange and answers it once, at any time and from any thread: with a whole
+// response, or with a stream that is pulled (server-sent events, logs), or by becoming a WebSocket.
+// Pulling means that a slow reader only slows itself.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "base/result.hpp"
+
+namespace gs {
+
+using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>;
+
+struct HttpRequest {
+  HttpMessage message;
+  std::string peer;                                        // address of the caller
+  std::string path;                                        // decoded, without the query
+  std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
+
+  std::string_view header(std::string_view name) const;
+  const std::string* parameter(std::string_view name) const;
+  std::string_view method() const;
+  const std::string& body() const { return message.body(); }
+};
+
+// Splits a request's target; an error where an escape is broken.
+Status parse_target(std::string_view target, HttpRequest& request);
+std::string percent_encode(std::string_view text);
+
+struct HttpResponse {
+  int status = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+// The next piece of a stream; nothing: it is over. May suspend as long as it likes.
+using NextPiece = std::function<boost::asio::awaitable<std::optional<std::string>>()>;
+
+struct HttpStream {
+  std::string content_type;
+  NextPiece next;
+};
+
+struct WebSocketSession {
+  NextPiece next;                                  // to be sent, as text
+  std::function<void(std::string_view)> received;  // may be empty
+};
+
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  using Answer = std::variant<HttpResponse, HttpStream, WebSocketSession>;
+
+  explicit Exchange(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  HttpRequest request;
+
+  // Once; later ones do nothing.
+  void answer(Answer answer);
+  const boost::asio::any_io_executor& executor() const { return executor_; }
+
+  // For the server: waits for the answer.
+  boost::asio::awaitable<Answer> wait();
+
+ private:
+  boost::asio::any_io_executor executor_;
+  std::mutex mutex_;
+  bool answered_ = false;
+  std::optional<Answer> answer_;
+  std::function<void(Answer)> waiter_;
+};
+
+using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;
+
+}  // namespace gs

@@ -1,0 +1,72 @@
+#include "service/events.hpp"
+
+#include <algorithm>
+
+#include "wire/clock_json.hpp"
+#include "wire/json_reader.hpp"
+
+namespace gs {
+
+std::string event_json(const EventRow& event) {
+  Json json{{"id", event.id}, {"time", time_text(event.time)}, {"type", event.type}};
+  if (event.job != 0) json["job_id"] = job_id(event.job);
+  if (!event.tenant.empty()) json["tenant_id"] = event.tenant;
+  if (!event.node.empty()) json["node"] = event.node;
+  if (!event.message.empty()) json["message"] = event.message;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool matches(const EventFilter& filter, const Published& event) {
+  if (!filter.tenant.empty() && event.tenant != filter.tenant &&
+      (filter.of_tenant_only || !event.tenant.empty()))
+    return false;
+  if (!filter.job.empty() && event.job != filter.job) return false;
+  return filter.types.empty() ||
+         std::any_of(filter.types.begin(), filter.types.end(),
+                     [&](const std::string& type) { return event.type.starts_with(type); });
+}
+
+void EventBus::publish(const std::vector<EventRow>& events) {
+  if (events.empty()) return;
+  std::vector<std::shared_ptr<const Published>> fresh;
+  fresh.reserve(events.size());
+  for (const EventRow& row : events) {
+    auto event = std::make_shared<Published>();
+    event->id = row.id;
+    event->type = row.type;
+    event->tenant = row.tenant;
+    if (row.job != 0) event->job = job_id(row.job);
+    event->node = row.node;
+    event->json = event_json(row);
+    fresh.push_back(std::move(event));
+  }
+  const std::lock_guard lock(mutex_);
+  for (auto& event : fresh) kept_.push_back(std::move(event));
+  last_ = kept_.back()->id;
+  while (kept_.size() > kKept) {
+    dropped_ = kept_.front()->id;
+    kept_.pop_front();
+  }
+}
+
+std::uint64_t EventBus::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+EventBus::Page EventBus::read(std::uint64_t after, const EventFilter& filter,
+                              std::size_t at_most) const {
+  Page page;
+  const std::lock_guard lock(mutex_);
+  page.next = after;
+  page.lost = after < dropped_;
+  auto at = std::upper_bound(kept_.begin(), kept_.end(), after,
+                             [](std::uint64_t id, const auto& event) { return id < event->id; });
+  for (; at != kept_.end() && page.events.size() < at_most; ++at) {
+    page.next = (*at)->id;
+    if (matches(filter, **at)) page.events.push_back(*at);
+  }
+  return page;
+}
+
+}  // namespace gs

@@ -1,0 +1,55 @@
+// EventBus: what has happened, for those who watch. The writer publishes; watchers read from where
+// they are. Nobody waits for a watcher: the bus keeps the latest kKept events, and who falls behind
+// that is told so.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "service/records.hpp"
+
+namespace gs {
+
+struct Published {
+  std::uint64_t id = 0;
+  std::string type, tenant, job, node;
+  std::string json;
+};
+
+struct EventFilter {
+  std::string tenant;              // only of this one, and of none
+  bool of_tenant_only = false;     // not even those of none
+  std::string job;
+  std::vector<std::string> types;  // what they begin with
+};
+bool matches(const EventFilter& filter, const Published& event);
+
+class EventBus {
+ public:
+  static constexpr std::size_t kKept = 65'536;
+
+  void publish(const std::vector<EventRow>& events);
+  std::uint64_t last() const;  // id of the latest
+
+  struct Page {
+    std::vector<std::shared_ptr<const Published>> events;
+    std::uint64_t next = 0;  // where to go on
+    bool lost = false;       // some between `after` and these are not kept any more
+  };
+  Page read(std::uint64_t after, const EventFilter& filter, std::size_t at_most) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<std::shared_ptr<const Published>> kept_;
+  std::uint64_t dropped_ = 0;  // the last one that is not kept any more
+  std::uint64_t last_ = 0;
+};
+
+// As the streams send it.
+std::string event_json(const EventRow& event);
+
+}  // namespace gs
