@@ -17,6 +17,8 @@ enum class ErrorCode {
   QuotaExceeded,
   QueueFull,
   Conflict,
+  Unauthenticated,   // says not who it is, or says it wrongly
+  PermissionDenied,  // is known and may not do this
   Unavailable,
   Internal
 };

@@ -1,0 +1,208 @@
+#include "model/settings_keys.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace gs {
+namespace {
+
+// References are made for a changeable Settings; here they are only read through.
+SettingRef read_ref(const SettingKey& key, const Settings& settings) {
+  return key.ref(const_cast<Settings&>(settings));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
+std::vector<std::string> words(const char* text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
+
+template <typename T>
+bool parse(std::string_view text, T& out) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+bool parse(std::string_view text, bool& out) {
+  for (const char* yes : {"true", "yes", "on", "True", "TRUE", "Yes", "On", "1"})
+    if (text == yes) return out = true, true;
+  for (const char* no : {"false", "no", "off", "False", "FALSE", "No", "Off", "0"})
+    if (text == no) return out = false, true;
+  return false;
+}
+
+bool parse(std::string_view text, Toggle& out) {
+  if (text == "auto") return out = Toggle::Auto, true;
+  bool on = false;
+  if (!parse(text, on)) return false;
+  out = on ? Toggle::On : Toggle::Off;
+  return true;
+}
+
+bool parse(std::string_view text, std::string& out) {
+  out = text;
+  return true;
+}
+
+template <typename T>
+bool allowed(const SettingKey& key, const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    const std::vector<std::string> choices = words(key.choices);
+    // A control character in a name, path or address is never meant, and forges lines of logs.
+    const bool clean = std::none_of(value.begin(), value.end(), [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    });
+    return clean &&
+           (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end());
+  } else if constexpr (std::is_same_v<T, double>) {
+    return std::isfinite(value) && value >= key.min && value <= key.max;
+  } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, Toggle>) {
+    return true;
+  } else {
+    return static_cast<double>(value) >= key.min && static_cast<double>(value) <= key.max;
+  }
+}
+
+std::string shown(const SettingKey& key, std::string_view text) {
+  if (key.secret) return "(hidden)";
+  std::string out = "`";
+  for (const char c : text.substr(0, 60)) out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+  return out + (text.size() > 60 ? "...`" : "`");
+}
+
+Error broken_rule(const SettingKey& key, std::string_view text) {
+  std::string message = fmt::format("must be {}, is {}", rule_text(key), shown(key, text));
+  const std::vector<std::string> choices = words(key.choices);
+  if (!choices.empty()) message += did_you_mean(text, choices);
+  return invalid(std::move(message));
+}
+
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(Toggle value) { return to_string(value); }
+std::string text_of(const std::string& value) { return value; }
+template <typename T>
+std::string text_of(T value) {
+  return fmt::format("{}", value);
+}
+
+// Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before, last(b.size() + 1), now(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    now[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      now[j] =
+          std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        now[j] = std::min(now[j], before[j - 2] + 1);
+    }
+    before = last;
+    last = now;
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+const SettingKey* find_setting(std::string_view path) {
+  for (const SettingKey& key : setting_keys())
+    if (key.path == path) return &key;
+  return nullptr;
+}
+
+const std::vector<std::string>& setting_sections() {
+  static const std::vector<std::string> sections = [] {
+    std::vector<std::string> out;
+    for (const SettingKey& key : setting_keys()) {
+      const std::string_view path = key.path;
+      for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1))
+        if (std::string name(path.substr(0, dot));
+            std::find(out.begin(), out.end(), name) == out.end())
+          out.push_back(std::move(name));
+    }
+    return out;
+  }();
+  return sections;
+}
+
+Status set_value(const SettingKey& key, Settings& settings, std::string_view text) {
+  return std::visit(
+      [&](auto* place) -> Status {
+        auto value = *place;
+        if (!parse(text, value) || !allowed(key, value)) return broken_rule(key, text);
+        *place = std::move(value);
+        return ok_status();
+      },
+      key.ref(settings));
+}
+
+Status check_value(const SettingKey& key, const Settings& settings) {
+  return std::visit(
+      [&](auto* place) -> Status {
+        if (!allowed(key, *place)) return broken_rule(key, text_of(*place));
+        return ok_status();
+      },
+      read_ref(key, settings));
+}
+
+std::string value_text(const SettingKey& key, const Settings& settings) {
+  return std::visit([](auto* place) { return text_of(*place); }, read_ref(key, settings));
+}
+
+std::string rule_text(const SettingKey& key) {
+  const Settings defaults;
+  const SettingRef ref = read_ref(key, defaults);
+  if (std::holds_alternative<bool*>(ref)) return "true or false";
+  if (std::holds_alternative<Toggle*>(ref)) return "auto, on or off";
+  if (std::holds_alternative<double*>(ref))
+    return fmt::format("a number from {} to {}", key.min, key.max);
+  if (std::holds_alternative<std::string*>(ref)) {
+    const std::vector<std::string> choices = words(key.choices);
+    return choices.empty() ? "a text without control characters"
+                           : fmt::format("one of {}", fmt::join(choices, ", "));
+  }
+  return fmt::format("a whole number from {:.0f} to {:.0f}", key.min, key.max);
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names) {
+  if (wrong.size() > 100) return "";
+  const std::string* best = nullptr;
+  std::size_t least = std::max<std::size_t>(2, wrong.size() / 3) + 1;
+  for (const std::string& name : names) {
+    // The beginning of a word is near to it, however long the rest is.
+    const bool begins = std::min(wrong.size(), name.size()) > 2 &&
+                        (wrong.starts_with(name) || std::string_view(name).starts_with(wrong));
+    const std::size_t edits = begins ? 1 : distance(wrong, name);
+    if (edits < least) {
+      least = edits;
+      best = &name;
+    }
+  }
+  return best == nullptr ? "" : fmt::format("; did you mean {}?", *best);
+}
+
+std::vector<std::string> keys_without_effect(const Settings& settings) {
+  const Settings defaults;
+  std::vector<std::string> out;
+  for (const SettingKey& key : setting_keys())
+    if (key.no_effect && value_text(key, settings) != value_text(key, defaults))
+      out.emplace_back(key.path);
+  return out;
+}
+
+SettingsChange compare(const Settings& before, const Settings& after) {
+  SettingsChange change;
+  for (const SettingKey& key : setting_keys())
+    if (!key.no_effect && value_text(key, before) != value_text(key, after))
+      (key.reload ? change.reloadable : change.restart).emplace_back(key.path);
+  return change;
+}
+
+}  // namespace gs
