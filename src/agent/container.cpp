@@ -1,8 +1,8 @@
 #include "agent/container.hpp"
 
-#include <cctype>
-
 #include <fmt/format.h>
+
+#include "agent/files.hpp"
 
 namespace gs::agent {
 namespace {
@@ -25,10 +25,7 @@ void append_devices(const TaskOrder& order, std::vector<std::string>& command) {
 }  // namespace
 
 std::string container_name(const TaskOrder& order) {
-  std::string name = "gs-";
-  for (const char c : order.allocation_id)
-    name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' ? c : '_';
-  return name;
+  return "gs-" + file_name_for(order.allocation_id);
 }
 
 std::vector<std::string> container_command(const TaskOrder& order, const Identity& identity,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -51,6 +52,18 @@ std::string trim(std::string_view text) {
 }
 
 std::string errno_text(int error) { return std::generic_category().message(error); }
+
+std::string file_name_for(const std::string& id) {
+  std::string name;
+  for (const char c : id) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '-' || (c == '.' && !name.empty()))
+      name += c;
+    else
+      name += fmt::format("_{:02x}", byte);
+  }
+  return name;
+}
 
 std::optional<std::string> read_file(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -37,6 +37,10 @@ class Fd {
 std::string trim(std::string_view text);
 std::string errno_text(int error);
 
+// The name of an id in file systems: every other character as its code, so that no two ids share
+// a name.
+std::string file_name_for(const std::string& id);
+
 std::optional<std::string> read_file(const std::string& path);
 std::optional<std::int64_t> read_number(const std::string& path);
 bool file_exists(const std::string& path);

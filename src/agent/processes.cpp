@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -122,19 +123,23 @@ bool kill_leftovers(const TaskOrder& order, const TaskStatus& status, std::int64
   return true;
 }
 
-Usage usage_below(int root) {
+std::vector<Usage> usage_below(const std::vector<int>& roots) {
   const std::vector<Stat> stats = all_stats();
-  std::set<int> members = below(stats, root);
-  members.insert(root);
   const long long ticks_per_second = std::max(1L, ::sysconf(_SC_CLK_TCK));
   const long long page = ::sysconf(_SC_PAGESIZE);
-  Usage usage;
-  for (const Stat& stat : stats) {
-    if (!members.contains(stat.process.pid)) continue;
-    usage.cpu_ms += stat.cpu_ticks * 1000 / ticks_per_second;
-    usage.memory_mb += stat.resident_pages * page / (1024 * 1024);
+  std::vector<Usage> usages;
+  for (const int root : roots) {
+    Usage usage;
+    usage.pids = below(stats, root);
+    usage.pids.insert(root);
+    for (const Stat& stat : stats) {
+      if (!usage.pids.contains(stat.process.pid)) continue;
+      usage.cpu_ms += stat.cpu_ticks * 1000 / ticks_per_second;
+      usage.memory_mb += stat.resident_pages * page / (1024 * 1024);
+    }
+    usages.push_back(std::move(usage));
   }
-  return usage;
+  return usages;
 }
 
 }  // namespace gs::agent

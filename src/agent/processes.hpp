@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,10 +27,11 @@ std::vector<int> descendants(int root);
 bool kill_leftovers(const TaskOrder& order, const TaskStatus& status, std::int64_t supervisor_pid,
                     std::int64_t patience_ms);
 
-// CPU time in ms and resident memory in MiB of a process and all below it.
 struct Usage {
-  std::int64_t cpu_ms = 0, memory_mb = 0;
+  std::int64_t cpu_ms = 0, memory_mb = 0;  // memory: resident
+  std::set<int> pids;
 };
-Usage usage_below(int root);
+// Of each of these processes and all below it.
+std::vector<Usage> usage_below(const std::vector<int>& roots);
 
 }  // namespace gs::agent

@@ -84,7 +84,7 @@ class Supervisor {
     ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
     if (!in_container_) {
       const CgroupLimits limits{order_.cpu_milli, order_.memory_mb};
-      cgroup_ = Cgroup::create(order_.cgroup_root, order_.allocation_id, limits);
+      cgroup_ = Cgroup::create(order_.cgroup_root, file_name_for(order_.allocation_id), limits);
     }
     Result<Launch> what = task_launch(directory_, order_, in_container_);
     if (!what.ok()) return what.error();
