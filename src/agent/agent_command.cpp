@@ -121,12 +121,12 @@ int run_agent(Options options) {
   }
   std::atomic<bool> over = false;
   std::thread listener([&] {
-    constexpr timespec kLook{0, 200'000'000};
     while (!over)
-      if (::sigtimedwait(&signals, nullptr, &kLook) > 0) agent.value()->stop();
+      if (::sigwaitinfo(&signals, nullptr) > 0) agent.value()->stop();
   });
   agent.value()->run();
   over = true;
+  ::pthread_kill(listener.native_handle(), SIGTERM);
   listener.join();
   return 0;
 }
