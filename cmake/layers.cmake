@@ -143,6 +143,11 @@ function(gpu_add_layer_tests)
       RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
     target_link_libraries(test_${name} PRIVATE ${target} GTest::gtest GTest::gtest_main)
     gpu_use_precompiled_header(test_${name})
+    if(layer STREQUAL "agent")  # its tests start the program that users start
+      target_compile_definitions(test_${name} PRIVATE
+        GPU_SCHEDULER_BINARY="$<TARGET_FILE:gpu-scheduler>")
+      add_dependencies(test_${name} gpu-scheduler)
+    endif()
     add_test(NAME unit.${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900)
   endforeach()

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "agent/agent.hpp"
+#include "agent/supervisor.hpp"
 #include "sim/completion.hpp"
 #include "sim/conformance.hpp"
 #include "sim/demo.hpp"
@@ -27,6 +29,8 @@ int main(int argc, char** argv) {
   gs::add_openb(*sim, exit_code);
   gs::add_topo(*sim, exit_code);
   gs::add_faults(*sim, exit_code);
+  gs::add_agent(app, exit_code);
+  gs::add_run_task(app, exit_code);
   gs::add_completion(app, exit_code);
 
   try {
