@@ -59,7 +59,7 @@ struct HttpStream {
 };
 
 struct WebSocketSession {
-  NextPiece next;                                  // to be sent, as text
+  NextPiece next;                                  // to be sent, a message a line
   std::function<void(std::string_view)> received;  // may be empty
 };
 

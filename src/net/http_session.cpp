@@ -131,9 +131,14 @@ asio::awaitable<void> serve_websocket(Stream stream, std::shared_ptr<Exchange> e
   while (!error && !*closed) {
     std::optional<std::string> piece = co_await shared->next();
     if (!piece || *closed) break;
-    if (piece->empty()) continue;
-    const auto buffer = asio::buffer(*piece);
-    co_await socket->async_write(buffer, token);
+    std::string_view rest = *piece;
+    while (!rest.empty() && !error) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      if (line.empty()) continue;
+      const auto buffer = asio::buffer(line.data(), line.size());
+      co_await socket->async_write(buffer, token);
+    }
   }
   if (error || *closed) co_return;
   const beast::websocket::close_reason reason{beast::websocket::close_code::normal};

@@ -87,6 +87,9 @@ class Desk {
   Result<Explanation> explain(std::int64_t job);
   Result<DryRun> dry_run(const JobSpec& spec);
   void remember(KeyRow key) { batch_.keys.push_back(std::move(key)); }
+  // What was answered to this key before, in this turn or in any that is recorded.
+  Result<std::optional<KeyRow>> recall(Store& store, const std::string& tenant,
+                                       const std::string& key) const;
 
   // --- what agents report ---
   Status registered(NodeRow row, const std::vector<TaskReport>& tasks);

@@ -260,6 +260,13 @@ Result<DryRun> Desk::dry_run(const JobSpec& spec) {
   return engine_->dry_run(to_job(spec, "dry-run", now_), now_);
 }
 
+Result<std::optional<KeyRow>> Desk::recall(Store& store, const std::string& tenant,
+                                            const std::string& key) const {
+  for (const KeyRow& row : batch_.keys)
+    if (row.tenant == tenant && row.key == key) return std::optional(row);
+  return store.find_key(tenant, key);
+}
+
 int Desk::queue_position(std::int64_t job) const {
   const auto it = jobs_.find(job);
   if (it == jobs_.end() || !it->second.places.empty()) return 0;

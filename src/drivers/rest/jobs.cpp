@@ -1,0 +1,354 @@
+// Jobs: submitting (one, many, arrays, dry), looking, changing.
+#include <charconv>
+
+#include "base/hash.hpp"
+#include "drivers/rest/bodies.hpp"
+#include "drivers/rest/impl.hpp"
+#include "net/error_codes.hpp"
+#include "wire/clock_json.hpp"
+#include "wire/job_json.hpp"
+
+namespace gs {
+namespace {
+
+constexpr int kMaxPage = 1000;
+
+Json submitted(std::int64_t seq) {
+  return Json{{"job_id", job_id(seq)},
+              {"status", "submitted"},
+              {"message", "Job submitted successfully"}};
+}
+
+bool is_true(const std::string* text) {
+  return text != nullptr && (*text == "true" || *text == "1" || text->empty());
+}
+
+Result<int> number_of(const HttpRequest& request, const char* name, int usual, int low, int high) {
+  const std::string* text = request.parameter(name);
+  if (text == nullptr) return usual;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size() || value < low || value > high)
+    return invalid(std::string(name) + " must be a whole number, " + std::to_string(low) + ".." +
+                   std::to_string(high));
+  return value;
+}
+
+Status read_states(const std::string& list, std::vector<RunState>& states) {
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    const std::string word = list.substr(at, end - at);
+    const auto state = run_state_of(word);
+    if (!state)
+      return invalid("state must be of pending, scheduled, running, completed, failed, cancelled, "
+                     "preempted; got '" +
+                     word + "'");
+    states.push_back(*state);
+    at = end + 1;
+  }
+  return ok_status();
+}
+
+Status read_sort(const std::string& text, JobQuery& query) {
+  std::string_view name = text;
+  query.descending = name.starts_with('-');
+  if (query.descending) name.remove_prefix(1);
+  if (name == "submitted_at")
+    query.sort = JobSort::Submitted;
+  else if (name == "priority")
+    query.sort = JobSort::Priority;
+  else if (name == "name")
+    query.sort = JobSort::Name;
+  else
+    return invalid("sort must be submitted_at, priority or name, with '-' before it to turn it "
+                   "round; got '" +
+                   text + "'");
+  return ok_status();
+}
+
+Result<JobQuery> job_query(const HttpRequest& request) {
+  JobQuery query;
+  Result<int> limit = number_of(request, "limit", 50, 1, kMaxPage);
+  if (!limit) return limit.error();
+  query.limit = *limit;
+  Result<int> offset = number_of(request, "offset", 0, 0, 1'000'000'000);
+  if (!offset) return offset.error();
+  query.offset = *offset;
+  for (const auto& [key, value] : request.query) {
+    Status status = ok_status();
+    if (key == "tenant_id")
+      query.tenant = value;
+    else if (key == "state")
+      status = read_states(value, query.states);
+    else if (key == "name")
+      query.name = value;
+    else if (key == "array_id")
+      query.array_id = value;
+    else if (key == "cursor")
+      query.cursor = value;
+    else if (key == "sort")
+      status = read_sort(value, query);
+    else if (key == "label") {
+      const std::size_t equals = value.find('=');
+      if (equals == std::string::npos || equals == 0)
+        status = invalid("label must be KEY=VALUE, got '" + value + "'");
+      else
+        set_label(query.labels, value.substr(0, equals), value.substr(equals + 1));
+    } else if (key != "limit" && key != "offset") {
+      status = invalid("'" + key + "' is not a parameter of this list");
+    }
+    if (!status) return status.error();
+  }
+  return query;
+}
+
+// A list contains only what the caller may see.
+Status narrow(const Caller& caller, std::string& tenant) {
+  const auto only = only_tenant(caller);
+  if (!only) return ok_status();
+  if (!tenant.empty() && tenant != *only) return may_see(caller, tenant);
+  tenant = *only;
+  return ok_status();
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- submitting
+
+void Rest::Impl::submit_job(const CallPtr& call) {
+  Result<JobSpec> spec = parse_job(call->request().body(), options.default_priority);
+  if (!spec) return fail(*call, spec.error());
+  if (Status s = may_submit_for(call->caller, spec->tenant_id); !s) return fail(*call, s.error());
+  if (is_true(call->request().parameter("dry_run"))) return dry_run(call, *spec);
+  if (spec->array_size > 0) {
+    return write(
+        call, [spec = std::move(*spec)](Desk& desk) { return desk.submit_array(spec); },
+        [self = shared_from_this(), call](const std::vector<std::int64_t>& jobs) {
+          Json body = submitted(jobs.front());
+          body["array_id"] = job_id(jobs.front());
+          body["job_ids"] = Json::array();
+          for (const std::int64_t job : jobs) body["job_ids"].push_back(job_id(job));
+          self->reply(*call, 201, body);
+        });
+  }
+  submit_one(call, std::move(*spec));
+}
+
+void Rest::Impl::submit_one(const CallPtr& call, JobSpec spec) {
+  const std::string key(call->request().header("Idempotency-Key"));
+  if (key.size() > 255) return fail(*call, invalid("Idempotency-Key must have at most 255 bytes"));
+  const std::uint64_t hash =
+      key.empty() ? 0 : Hash{}.add(std::string_view(call->request().body())).value();
+  write(
+      call,
+      [this, key, hash, spec = std::move(spec)](Desk& desk) mutable -> Result<std::string> {
+        const std::string tenant = spec.tenant_id;
+        if (!key.empty()) {
+          Result<std::optional<KeyRow>> known = desk.recall(parts.store, tenant, key);
+          if (!known) return known.error();
+          if (*known && (*known)->body_hash != hash)
+            return Error{ErrorCode::Conflict, "Idempotency-Key '" + key +
+                                                  "' was used for another request already"};
+          if (*known) return (*known)->answer;
+        }
+        Result<std::int64_t> seq = desk.submit(std::move(spec));
+        if (!seq) return seq.error();
+        std::string answer = submitted(*seq).dump();
+        if (!key.empty()) desk.remember({tenant, key, hash, answer, desk.now()});
+        return answer;
+      },
+      [self = shared_from_this(), call](const std::string& answer) {
+        self->reply_text(*call, 201, answer);
+      });
+}
+
+void Rest::Impl::submit_batch(const CallPtr& call) {
+  Result<Json> body = parse_json(call->request().body());
+  if (!body) return fail(*call, body.error());
+  ObjectReader in(*body);
+  const Json* list = in.value("jobs");
+  if (Status s = in.finish(); !s) return fail(*call, s.error());
+  if (list == nullptr || !list->is_array() || list->empty() || list->size() > options.max_batch)
+    return fail(*call, invalid("jobs must be an array of 1.." + std::to_string(options.max_batch) +
+                               " jobs"));
+  // Each job stands for itself: what is wrong about one does not stop the others.
+  auto specs = std::make_shared<std::vector<Result<JobSpec>>>();
+  for (const Json& one : *list) {
+    Result<JobSpec> spec = decode_job(one, options.default_priority);
+    if (spec && spec->array_size > 0) spec = invalid("array is not possible in a batch");
+    if (spec)
+      if (Status s = may_submit_for(call->caller, spec->tenant_id); !s) spec = s.error();
+    specs->push_back(std::move(spec));
+  }
+  write(
+      call,
+      [specs](Desk& desk) -> Result<std::vector<Result<std::int64_t>>> {
+        std::vector<Result<std::int64_t>> results;
+        results.reserve(specs->size());
+        for (Result<JobSpec>& spec : *specs)
+          results.push_back(spec ? desk.submit(std::move(*spec)) : spec.error());
+        return results;
+      },
+      [self = shared_from_this(), call](const std::vector<Result<std::int64_t>>& results) {
+        Json jobs = Json::array();
+        std::size_t accepted = 0;
+        for (const Result<std::int64_t>& result : results) {
+          accepted += result.ok();
+          jobs.push_back(result ? Json{{"job_id", job_id(*result)}, {"status", "submitted"}}
+                                : Json{{"error", result.error().message},
+                                       {"code", outside_code(result.error().code).http}});
+        }
+        Json body{{"accepted", accepted}, {"rejected", results.size() - accepted}};
+        body["jobs"] = std::move(jobs);
+        const int status = accepted == results.size() ? 201 : accepted > 0 ? 207 : 422;
+        self->reply(*call, status, body);
+      });
+}
+
+void Rest::Impl::dry_run(const CallPtr& call, const JobSpec& spec) {
+  write(
+      call, [spec](Desk& desk) { return desk.dry_run(spec); },
+      [self = shared_from_this(), call](const DryRun& answer) {
+        self->reply(*call, 200, dry_run_body(answer));
+      });
+}
+
+// ---------------------------------------------------------------- looking
+
+void Rest::Impl::list_jobs(const CallPtr& call) {
+  Result<JobQuery> query = job_query(call->request());
+  if (!query) return fail(*call, query.error());
+  if (Status s = narrow(call->caller, query->tenant); !s) return fail(*call, s.error());
+  read(
+      call, [query = *query](Reader& reader) { return reader.jobs(query); },
+      [self = shared_from_this(), call](const JobPage& page) {
+        Json jobs = Json::array();
+        for (const JobRow& row : page.jobs) jobs.push_back(job_body(row));
+        Json body{{"jobs", std::move(jobs)},
+                  {"total", page.total},
+                  {"total_is_exact", page.total_is_exact},
+                  {"next_cursor", page.next_cursor}};
+        self->reply_cached(*call, body);
+      });
+}
+
+void Rest::Impl::with_job(const CallPtr& call, std::function<void(const JobRow&)> then) {
+  const std::string id = call->captured.front();
+  const auto seq = job_seq(id);
+  const Error missing = not_found("Job not found: " + id);
+  if (!seq) return fail(*call, missing);
+  read(
+      call, [seq](Reader& reader) { return reader.job(*seq); },
+      [self = shared_from_this(), call, then, missing](const std::optional<JobRow>& row) {
+        if (!row || !may_see(call->caller, row->tenant)) return self->fail(*call, missing);
+        then(*row);
+      });
+}
+
+void Rest::Impl::get_job(const CallPtr& call) {
+  with_job(call, [self = shared_from_this(), call](const JobRow& row) {
+    self->reply_cached(*call, job_body(row));
+  });
+}
+
+void Rest::Impl::explain_job(const CallPtr& call) {
+  with_job(call, [self = shared_from_this(), call](const JobRow& row) {
+    const std::int64_t seq = row.seq;
+    Json head{{"job_id", job_id(seq)}, {"state", to_string(row.state)}, {"message", row.message}};
+    if (is_final(row.state)) return self->reply(*call, 200, head);
+    self->write(
+        call,
+        [seq](Desk& desk) -> Result<std::pair<Explanation, int>> {
+          Result<Explanation> answer = desk.explain(seq);
+          if (!answer) return answer.error();
+          return std::pair(std::move(*answer), desk.queue_position(seq));
+        },
+        [self, call, head](const std::pair<Explanation, int>& answer) {
+          Json body = explanation_body(answer.first);
+          body.update(head);
+          body["queue_position"] = answer.second;
+          self->reply(*call, 200, body);
+        });
+  });
+}
+
+void Rest::Impl::job_events(const CallPtr& call) {
+  Result<int> limit = number_of(call->request(), "limit", 1000, 1, 10'000);
+  if (!limit) return fail(*call, limit.error());
+  with_job(call, [self = shared_from_this(), call, limit = *limit](const JobRow& row) {
+    EventQuery query;
+    query.job = row.seq;
+    query.limit = limit;
+    Result<std::vector<EventRow>> rows = self->parts.reader.events(query);
+    if (!rows) return self->fail(*call, rows.error());
+    Json events = Json::array();
+    // That it was submitted is known from the job itself.
+    events.push_back({{"time", time_text(row.submitted)},
+                      {"type", "job.submitted"},
+                      {"job_id", job_id(row.seq)},
+                      {"tenant_id", row.tenant},
+                      {"message", "submitted"}});
+    for (const EventRow& event : *rows)
+      events.push_back(Json::parse(event_json(event), nullptr, false));
+    self->reply(*call, 200, Json{{"events", std::move(events)}});
+  });
+}
+
+// ---------------------------------------------------------------- changing
+
+void Rest::Impl::change(const CallPtr& call, std::function<Status(Desk&, std::int64_t)> act,
+                        std::string message) {
+  with_job(call, [self = shared_from_this(), call, act, message](const JobRow& row) {
+    if (Status s = may_change_jobs_of(call->caller, row.tenant); !s)
+      return self->fail(*call, s.error());
+    const std::int64_t seq = row.seq;
+    self->write(
+        call,
+        [act, seq](Desk& desk) -> Result<std::string> {
+          if (Status s = act(desk, seq); !s) return s.error();
+          const JobRow* now = desk.job(seq);
+          return std::string(now == nullptr ? "" : to_string(now->state));
+        },
+        [self, call, seq, message](const std::string& state) {
+          Json body{{"job_id", job_id(seq)}, {"message", message}};
+          if (!state.empty()) body["state"] = state;
+          self->reply(*call, 200, body);
+        });
+  });
+}
+
+void Rest::Impl::cancel_job(const CallPtr& call) {
+  change(
+      call, [](Desk& desk, std::int64_t job) { return desk.cancel(job); },
+      "Job cancelled successfully");
+}
+
+void Rest::Impl::hold_job(const CallPtr& call) {
+  change(
+      call, [](Desk& desk, std::int64_t job) { return desk.hold(job, true); }, "Job held");
+}
+
+void Rest::Impl::release_job(const CallPtr& call) {
+  change(
+      call, [](Desk& desk, std::int64_t job) { return desk.hold(job, false); }, "Job released");
+}
+
+void Rest::Impl::requeue_job(const CallPtr& call) {
+  change(
+      call, [](Desk& desk, std::int64_t job) { return desk.requeue(job); }, "Job queued again");
+}
+
+void Rest::Impl::change_job(const CallPtr& call) {
+  Result<Json> body = parse_json(call->request().body());
+  if (!body) return fail(*call, body.error());
+  int priority = 0;
+  ObjectReader in(*body);
+  in.required("priority", priority);
+  if (Status s = in.finish(); !s) return fail(*call, s.error());
+  change(
+      call,
+      [priority](Desk& desk, std::int64_t job) { return desk.set_priority(job, priority); },
+      "Priority changed");
+}
+
+}  // namespace gs

@@ -1,0 +1,127 @@
+#include "drivers/rest/streams.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace gs {
+namespace asio = boost::asio;
+namespace {
+
+constexpr auto kShortestPause = std::chrono::milliseconds(50);
+constexpr std::size_t kWatchersPerMs = 10;        // that are woken
+constexpr std::size_t kEventsPerRound = 200'000;  // to all watchers together
+constexpr auto kKeepAlive = std::chrono::seconds(15);
+
+}  // namespace
+
+struct EventWatchers::Watcher {
+  Watcher(std::atomic<std::size_t>& the_count, asio::any_io_executor executor)
+      : count(the_count), timer(std::move(executor)) {
+    ++count;
+  }
+  ~Watcher() { --count; }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  std::atomic<std::size_t>& count;
+  asio::steady_timer timer;
+  EventFilter filter;
+  std::uint64_t after = 0;
+  bool server_sent = false;
+  bool listed = false;  // among those to be woken; guarded by the mutex
+};
+
+EventWatchers::EventWatchers(EventBus& bus) : bus_(bus), thread_([this] { wake_loop(); }) {}
+
+EventWatchers::~EventWatchers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  thread_.join();
+}
+
+std::size_t EventWatchers::at_most() const {
+  return std::clamp<std::size_t>(kEventsPerRound / std::max<std::size_t>(1, count_), 16, 512);
+}
+
+NextPiece EventWatchers::watch(EventFilter filter, std::uint64_t after, bool server_sent,
+                               asio::any_io_executor executor) {
+  auto watcher = std::make_shared<Watcher>(count_, std::move(executor));
+  watcher->filter = std::move(filter);
+  watcher->after = after == 0 ? bus_.last() : after;
+  watcher->server_sent = server_sent;
+  auto greeted = std::make_shared<bool>(false);
+  return [this, watcher, greeted]() -> asio::awaitable<std::optional<std::string>> {
+    if (!*greeted && watcher->server_sent) {
+      *greeted = true;
+      co_return ": connected\nretry: 2000\n\n";
+    }
+    co_return co_await next(watcher);
+  };
+}
+
+std::string EventWatchers::take(Watcher& watcher) const {
+  const EventBus::Page page = bus_.read(watcher.after, watcher.filter, at_most());
+  std::string out;
+  if (page.lost) {
+    const std::string text = R"({"type":"lagged","message":"some events were missed"})";
+    out += watcher.server_sent ? "event: lagged\ndata: " + text + "\n\n" : text + "\n";
+  }
+  for (const auto& event : page.events) {
+    if (watcher.server_sent)
+      out += "id: " + std::to_string(event->id) + "\nevent: " + event->type +
+             "\ndata: " + event->json + "\n\n";
+    else
+      out += event->json + "\n";
+  }
+  watcher.after = page.next;
+  return out;
+}
+
+asio::awaitable<std::optional<std::string>> EventWatchers::next(std::shared_ptr<Watcher> watcher) {
+  std::string out = take(*watcher);
+  if (!out.empty()) co_return out;
+  watcher->timer.expires_after(kKeepAlive);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) co_return std::nullopt;
+    if (!watcher->listed) waiting_.push_back(watcher);
+    watcher->listed = true;
+  }
+  boost::system::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  co_await watcher->timer.async_wait(token);
+  out = take(*watcher);
+  if (out.empty() && !error && watcher->server_sent) out = ": still here\n\n";
+  co_return out;
+}
+
+void EventWatchers::wake_loop() {
+  std::uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto pause = std::max<std::chrono::milliseconds>(
+        kShortestPause, std::chrono::milliseconds(count_ / kWatchersPerMs));
+    stop_.wait_for(lock, pause, [&] { return stopping_; });
+    const std::uint64_t last = bus_.last();
+    if (last == seen && !stopping_) continue;
+    seen = last;
+    std::vector<std::weak_ptr<Watcher>> woken;
+    woken.swap(waiting_);
+    for (const auto& weak : woken)
+      if (const auto watcher = weak.lock()) watcher->listed = false;
+    lock.unlock();
+    for (const auto& weak : woken)
+      if (const auto watcher = weak.lock())
+        asio::post(watcher->timer.get_executor(), [watcher] { watcher->timer.cancel(); });
+    lock.lock();
+  }
+}
+
+}  // namespace gs
