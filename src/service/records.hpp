@@ -45,8 +45,9 @@ struct JobRow {
   std::string tenant;
   std::string name;
   int gpu_count = 0;
-  std::string spec;  // JobSpec as JSON
-  Labels labels;     // those of the spec, to be found by
+  std::string spec;      // JobSpec as JSON
+  Labels labels;         // those of the spec, to be found by
+  std::string array_id;  // that of the spec, to be found by
   Instant submitted;
   // --- changes ---
   RunState state = RunState::Pending;

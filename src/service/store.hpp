@@ -22,10 +22,10 @@ namespace gs {
 struct Batch {
   std::uint64_t turn = 0;
   std::vector<JobRow> added;
-  std::vector<JobRow> changed;     // what can change of a row, by seq
+  std::vector<JobRow> changed;     // what can change of a row, by seq; applied after `added`
   std::vector<TenantRow> tenants;  // new or changed
   std::vector<NodeRow> nodes;      // new or changed
-  std::vector<std::string> removed_nodes;
+  std::vector<std::string> removed_nodes;  // these go before `nodes` come
   std::vector<EventRow> events;
   std::vector<UsageRow> usage;
   std::vector<KeyRow> keys;
@@ -72,6 +72,7 @@ class Store {
   virtual Result<std::int64_t> forget(const Retention& retention, Instant now) = 0;
 };
 
+// Submitted is the order of seq, which grows with time; ties of the others end in seq too.
 enum class JobSort : std::uint8_t { Submitted, Priority, Name };
 
 struct JobQuery {
