@@ -15,7 +15,7 @@ LINT := python3 scripts/lint.py
 TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint fmt bench asan tsan fuzz sim clean debug release \
+.PHONY: help setup build demo demo-stop demo-sim test lint fmt bench asan tsan fuzz sim clean debug release \
         test-layers test-lint test-unit test-scenarios test-yardsticks test-asan test-tsan
 
 help: ## List the targets
@@ -32,7 +32,15 @@ build: release ## Build build/release/gpu-scheduler and build/release/gpu-cli, w
 debug: setup ## Build everything without optimisation, in build/debug
 	@scripts/build.sh debug
 
-demo: setup ## Show a small simulated cluster: jobs, placements, and why jobs wait
+demo: setup ## Start the scheduler on this machine, with a tenant and jobs that run, and show it
+	@scripts/build.sh release gpu-scheduler
+	@scripts/build.sh release gpu-cli
+	@scripts/demo.sh
+
+demo-stop: ## Stop what `make demo` has started
+	@scripts/demo.sh stop
+
+demo-sim: setup ## Show a small simulated cluster: jobs, placements, and why jobs wait
 	@scripts/build.sh release gpu-scheduler
 	@$(RELEASE)/gpu-scheduler sim demo
 

@@ -56,3 +56,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(gpu_boost INTERFACE -Wno-mismatched-new-delete)
 endif()
 target_link_libraries(gpu_boost INTERFACE OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
+
+# Files that the binaries carry along, as texts in C++.
+function(gpu_embed_text target file header name)
+  set(output "${PROJECT_BINARY_DIR}/generated/${header}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${file}")
+  file(READ "${PROJECT_SOURCE_DIR}/${file}" text)
+  file(CONFIGURE OUTPUT "${output}" CONTENT
+    "#pragma once\ninline constexpr const char* ${name} = R\"embedded(@text@)embedded\";\n" @ONLY)
+  target_include_directories(${target} SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/generated")
+endfunction()

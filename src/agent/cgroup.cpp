@@ -1,13 +1,12 @@
 #include "agent/cgroup.hpp"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <sstream>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 namespace gs::agent {
 namespace {
@@ -79,7 +78,8 @@ void Cgroup::add_unified(const std::string& base, const std::string& name,
     // without harm; one that can't shows up below, when the limit is set.
     const std::string above = base.substr(0, base.rfind('/'));
     (void)write_control(above + "/cgroup.subtree_control", "+cpu +memory").ok();
-    if (!file_exists(base) && !make_directories(base, 0755).ok()) missing_ = "cannot create " + base;
+    if (!file_exists(base) && !make_directories(base, 0755).ok())
+      missing_ = "cannot create " + base;
     (void)write_control(base + "/cgroup.subtree_control", "+cpu +memory").ok();
   }
   const std::string path = base + "/" + name;
@@ -163,7 +163,8 @@ std::vector<int> processes_in(const std::vector<std::string>& paths) {
 
 bool kill_cgroups(const std::vector<std::string>& paths) {
   bool could = false;
-  for (const std::string& path : paths) could = write_control(path + "/cgroup.kill", "1").ok() || could;
+  for (const std::string& path : paths)
+    could = write_control(path + "/cgroup.kill", "1").ok() || could;
   for (const int pid : processes_in(paths)) {
     ::kill(pid, SIGKILL);
     could = true;

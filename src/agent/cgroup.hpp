@@ -15,8 +15,8 @@
 namespace gs::agent {
 
 struct CgroupMounts {
-  std::string unified;    // of cgroup v2; empty: none
-  std::string cpu_v1;     // of the v1 controller; empty: v1 does not hold it
+  std::string unified;  // of cgroup v2; empty: none
+  std::string cpu_v1;   // of the v1 controller; empty: v1 does not hold it
   std::string memory_v1;
 };
 

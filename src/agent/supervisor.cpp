@@ -1,15 +1,5 @@
 #include "agent/supervisor.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/inotify.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -19,7 +9,16 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "agent/cgroup.hpp"
 #include "agent/clock.hpp"
@@ -235,7 +234,8 @@ class Supervisor {
     const bool failed = status_.signal != 0 || status_.exit_code != 0;
     if (failed && cgroup_.out_of_memory_kills() > 0) {
       status_.out_of_memory = true;
-      add_message(fmt::format("killed: it needed more than its {} MiB of memory", order_.memory_mb));
+      add_message(
+          fmt::format("killed: it needed more than its {} MiB of memory", order_.memory_mb));
     }
     if (in_container_ && status_.exit_code == 125)
       add_message(order_.container_runtime + " could not start the container; see the log");

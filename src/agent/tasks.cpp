@@ -1,13 +1,12 @@
 #include "agent/tasks.hpp"
 
+#include <utility>
+
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
-
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "agent/clock.hpp"
 #include "agent/log.hpp"

@@ -1,6 +1,12 @@
 // The part of Tasks that deals with supervisors: starting them, finding them again, noticing what
 // they write and when they are gone.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
@@ -8,13 +14,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstring>
-#include <string_view>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "agent/cgroup.hpp"
 #include "agent/clock.hpp"
@@ -39,8 +38,8 @@ Result<int> spawn_supervisor(const std::string& binary, const std::string& direc
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   const std::string output = directory + "/supervisor.log";
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -50,8 +49,7 @@ Result<int> spawn_supervisor(const std::string& binary, const std::string& direc
   std::string arguments[] = {"gpu-scheduler", "run-task", directory};
   char* pointers[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), nullptr};
   pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, binary.c_str(), &files, &attributes, pointers, ::environ);
+  const int error = ::posix_spawn(&pid, binary.c_str(), &files, &attributes, pointers, ::environ);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error != 0)

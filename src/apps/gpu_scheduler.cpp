@@ -6,6 +6,7 @@
 
 #include "agent/agent.hpp"
 #include "agent/supervisor.hpp"
+#include "apps/gpu_scheduler/serve.hpp"
 #include "sim/completion.hpp"
 #include "sim/conformance.hpp"
 #include "sim/demo.hpp"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   gs::add_openb(*sim, exit_code);
   gs::add_topo(*sim, exit_code);
   gs::add_faults(*sim, exit_code);
+  gs::add_serve(app, exit_code);
   gs::add_agent(app, exit_code);
   gs::add_run_task(app, exit_code);
   gs::add_completion(app, exit_code);

@@ -86,6 +86,9 @@ TEST_F(Adopt, TakenMigInstanceIsRefused) {
 }
 
 TEST_F(Adopt, MemberThatHasSucceededIsNotStartedAgain) {
+  Node second = engine_.cluster().node(NodeId{0}).spec;
+  second.name = "n2";
+  tell(PutNode{second});
   Job gang = job("a");
   gang.groups[0].count = 2;
   gang.groups[0].request.gpu.count = 1;
@@ -97,6 +100,29 @@ TEST_F(Adopt, MemberThatHasSucceededIsNotStartedAgain) {
   const Effects effects = tell(TaskEnded{{"a", 0, 1}, Outcome::Succeeded}, Instant{3000});
   ASSERT_FALSE(effects.empty());
   EXPECT_EQ(std::get<JobChanged>(effects.back()).state, "completed");
+}
+
+// A member that is lost after another one succeeded is still needed.
+TEST_F(Adopt, GangIsNotCompleteWhenItsLastMemberIsLost) {
+  Node second = engine_.cluster().node(NodeId{0}).spec;
+  second.name = "n2";
+  tell(PutNode{second});
+  Job gang = job("a");
+  gang.groups[0].count = 2;
+  gang.groups[0].request.gpu.count = 1;
+  tell(SubmitJob{gang});
+  tell(AdoptTask{{"a", 0, 0}, "n1", {0}, {}, Instant{500}, false});
+  tell(AdoptTask{{"a", 0, 1}, "n2", {0}, {}, Instant{500}, false});
+  tell(TaskEnded{{"a", 0, 1}, Outcome::Succeeded}, Instant{2000});
+  for (const Effect& effect : tell(RemoveNode{"n1"}, Instant{3000}))
+    if (const auto* changed = std::get_if<JobChanged>(&effect)) {
+      EXPECT_NE(changed->state, "completed");
+    }
+  bool again = false;
+  for (const Effect& effect : engine_.tick(Instant{4000}))
+    if (const auto* start = std::get_if<StartTasks>(&effect))
+      again = start->tasks.size() == 1 && start->tasks[0].task.rank == 0;
+  EXPECT_TRUE(again);
 }
 
 TEST_F(Adopt, TimeLimitCountsFromTheRealStart) {

@@ -175,7 +175,8 @@ void Engine::Impl::refresh(JobId id) {
         set_state(id, JobState::Evicting);
       }
     } else if (!record.ended.empty() && (static_cast<int>(record.ended.size()) >= tasks ||
-                                         record.state != JobState::Evicting)) {
+                                         (record.state != JobState::Evicting &&
+                                          !cycle.broken().contains({record.seq, id})))) {
       // All that ran has succeeded; members of an elastic job that never started are not needed.
       end_job(id, JobState::Completed, std::nullopt);
     } else if (record.state == JobState::Evicting || record.state == JobState::Starting ||

@@ -128,6 +128,7 @@ void Desk::set_state(LiveJob& live, RunState state) {
   if (live.row.state == state) return;
   --counts_[static_cast<std::size_t>(live.row.state)];
   ++counts_[static_cast<std::size_t>(state)];
+  ++entered_[static_cast<std::size_t>(state)];
   live.row.state = state;
   touch(live);
 }
@@ -211,8 +212,6 @@ void Desk::on(const JobChanged& effect) {
   const std::string& state = effect.state;
   if (state == "waiting" || state == "held") {
     back_in_queue(*live);
-  } else if (state == "starting") {
-    if (live->row.state != RunState::Running) set_state(*live, RunState::Scheduled);
   } else if (state == "stopping") {
     if (live->row.ending == Ending::None) live->row.ending = Ending::Fail;
     if (effect.why && live->row.message.empty()) live->row.message = effect.why->sentence;
@@ -234,14 +233,15 @@ void Desk::back_in_queue(LiveJob& live) {
   if (live.row.state == RunState::Pending || live.row.state == RunState::Preempted) return;
   if (evicted) ++live.row.preempted_count;
   set_state(live, evicted ? RunState::Preempted : RunState::Pending);
-  live.done.clear();
   event(evicted ? "job.preempted" : "job.requeued", &live, {},
         evicted ? "gave its GPUs to others and waits to go on" : "waits to start again");
   live.evicted_by.reset();
 }
 
 void Desk::end(LiveJob& live, RunState state, const std::optional<Why>& why) {
-  CHECK_MSG(live.processes.empty(), "a job ended while a process of it is there");
+  CHECK_MSG(live.processes.empty(),
+            "job " + job_id(live.row.seq) + " ended as " + to_string(state) +
+                " while a process of it is there: " + encode_processes(live.processes));
   JobRow& row = live.row;
   const std::int64_t seq = row.seq;
   if (row.ending == Ending::Requeue) {

@@ -108,7 +108,11 @@ class Desk {
   std::int64_t total_jobs() const { return total_jobs_; }
   std::int64_t preemptions() const { return preemptions_; }
   std::uint64_t reports() const { return reports_; }  // grows with each report of a node
-  int queue_position(std::int64_t job) const;  // 1 is next; 0: does not wait
+  int queue_position(std::int64_t job) const;         // 1 is next; 0: does not wait
+  const std::map<std::string, TenantRow>& tenants() const { return tenants_; }
+  // Since they were taken last.
+  std::array<std::uint64_t, 7> take_entered() { return std::exchange(entered_, {}); }
+  std::vector<double> take_queue_waits() { return std::exchange(queue_waits_s_, {}); }
   // All that hold GPUs now, in no order.
   void for_each_process(const std::function<void(const JobRow&, const Process&)>& visit) const;
 
@@ -199,6 +203,8 @@ class Desk {
   std::int64_t total_jobs_ = 0;
   std::int64_t preemptions_ = 0;
   std::uint64_t reports_ = 0;
+  std::array<std::uint64_t, 7> entered_{};
+  std::vector<double> queue_waits_s_;
   std::array<std::int64_t, 7> counts_{};
 
   Batch batch_;

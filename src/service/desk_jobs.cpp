@@ -84,6 +84,7 @@ Result<std::int64_t> Desk::submit(JobSpec spec) {
 void Desk::add(LiveJob live) {
   const std::int64_t seq = live.row.seq;
   ++counts_[static_cast<std::size_t>(live.row.state)];
+  ++entered_[static_cast<std::size_t>(live.row.state)];
   for (const std::int64_t other : live.waits_for) dependents_[other].push_back(seq);
   live.dirty = false;
   touch(jobs_.emplace(seq, std::move(live)).first->second);
@@ -261,7 +262,7 @@ Result<DryRun> Desk::dry_run(const JobSpec& spec) {
 }
 
 Result<std::optional<KeyRow>> Desk::recall(Store& store, const std::string& tenant,
-                                            const std::string& key) const {
+                                           const std::string& key) const {
   for (const KeyRow& row : batch_.keys)
     if (row.tenant == tenant && row.key == key) return std::optional(row);
   return store.find_key(tenant, key);

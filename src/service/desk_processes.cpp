@@ -52,7 +52,7 @@ void Desk::launch(LiveJob& live) {
 
 void Desk::begin_attempt(LiveJob& live) {
   JobRow& row = live.row;
-  ++row.attempt;
+  if (++row.attempt == 1) queue_waits_s_.push_back((now_ - row.submitted).seconds());
   row.scheduled = now_;
   row.started = Instant{};
   row.exit_code.reset();

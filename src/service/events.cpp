@@ -33,7 +33,9 @@ void EventBus::publish(const std::vector<EventRow>& events) {
   for (const EventRow& row : events) {
     auto event = std::make_shared<Published>();
     event->id = row.id;
+    event->time = row.time;
     event->type = row.type;
+    event->message = row.message;
     event->tenant = row.tenant;
     if (row.job != 0) event->job = job_id(row.job);
     event->node = row.node;

@@ -16,13 +16,14 @@ namespace gs {
 
 struct Published {
   std::uint64_t id = 0;
-  std::string type, tenant, job, node;
+  Instant time;
+  std::string type, tenant, job, node, message;
   std::string json;
 };
 
 struct EventFilter {
-  std::string tenant;              // only of this one, and of none
-  bool of_tenant_only = false;     // not even those of none
+  std::string tenant;           // only of this one, and of none
+  bool of_tenant_only = false;  // not even those of none
   std::string job;
   std::vector<std::string> types;  // what they begin with
 };

@@ -36,11 +36,11 @@ struct StopOrder {
 struct ForgetOrder {  // its end is recorded
   std::string allocation;
 };
-using Order = std::variant<StartOrder, StopOrder, ForgetOrder>;
+using AgentOrder = std::variant<StartOrder, StopOrder, ForgetOrder>;
 
 struct Outgoing {
   std::string node;
-  Order order;
+  AgentOrder order;
 };
 
 struct TaskReport {

@@ -22,6 +22,30 @@ double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
+const char* reason_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument:
+      return "invalid";
+    case ErrorCode::NotFound:
+      return "not_found";
+    case ErrorCode::QuotaExceeded:
+      return "quota";
+    case ErrorCode::QueueFull:
+      return "queue_full";
+    case ErrorCode::AlreadyExists:
+    case ErrorCode::Conflict:
+      return "conflict";
+    case ErrorCode::Unauthenticated:
+    case ErrorCode::PermissionDenied:
+      return "permission";
+    case ErrorCode::Unavailable:
+      return "unavailable";
+    case ErrorCode::Internal:
+      break;
+  }
+  return "internal";
+}
+
 }  // namespace
 
 Service::Service(ServiceOptions options, Store& store, Fleet& fleet, Clock clock)
@@ -85,10 +109,9 @@ std::vector<std::unique_ptr<Service::Work>> Service::wait_for_work() {
     // A cycle that was put off is taken up as soon as its share of the time allows.
     if (desk_->wants_cycle())
       patience = std::min(
-          patience,
-          milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(
-                           cycle_ended_ + kOthersShare * cycle_took_ - SteadyClock::now())
-                           .count()));
+          patience, milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                     cycle_ended_ + kOthersShare * cycle_took_ - SteadyClock::now())
+                                     .count()));
   }
   std::vector<std::unique_ptr<Work>> works;
   std::unique_lock lock(mutex_);
@@ -159,11 +182,12 @@ bool Service::cycle_is_due() const {
   return SteadyClock::now() >= cycle_ended_ + kOthersShare * cycle_took_;
 }
 
-Status Service::commit(const Batch& batch) {
+Status Service::commit(const Batch& batch, TurnFigures& figures) {
   Duration pause = milliseconds(20);
   for (;;) {
     Status done = store_.commit(batch);
     if (done || done.error().code == ErrorCode::Conflict) return done;
+    ++figures.commit_failures;
     log_error("a turn can't be recorded; trying again",
               {{"error", done.error().message}, {"pause_ms", pause.ms}});
     std::this_thread::sleep_for(std::chrono::milliseconds(pause.ms));
@@ -176,7 +200,10 @@ void Service::turn(std::vector<std::unique_ptr<Work>> works) {
   figures.asks = works.size();
   auto begin = SteadyClock::now();
   desk_->begin(clock_());
-  for (auto& work : works) work->apply(*desk_);
+  for (auto& work : works) {
+    work->apply(*desk_);
+    if (const Error* error = work->refusal()) ++figures.rejections[reason_of(error->code)];
+  }
   figures.apply_s = seconds_since(begin);
   if (cycle_is_due()) {
     begin = SteadyClock::now();
@@ -190,7 +217,7 @@ void Service::turn(std::vector<std::unique_ptr<Work>> works) {
   TurnResult result = desk_->take();
   if (!result.batch.empty()) {
     begin = SteadyClock::now();
-    if (Status s = commit(result.batch); !s) {
+    if (Status s = commit(result.batch, figures); !s) {
       log_error("another server leads now", {{"error", s.error().message}});
       refuse(works);
       drop_lead();
@@ -201,6 +228,8 @@ void Service::turn(std::vector<std::unique_ptr<Work>> works) {
   for (const Outgoing& order : result.orders) fleet_.send(order);
   publish(result.events);
   for (auto& work : works) work->finish(nullptr);
+  figures.entered = desk_->take_entered();
+  figures.queue_waits_s = desk_->take_queue_waits();
   if (observer_) observer_(figures);
 }
 
@@ -217,7 +246,12 @@ void Service::publish(const std::vector<EventRow>& events) {
     nodes_viewed_ = desk_->now();
     nodes_changed_ = false;
   }
-  auto fresh = std::make_shared<const ClusterView>(cluster_view(*desk_, std::move(nodes)));
+  auto fresh = std::make_shared<ClusterView>(cluster_view(*desk_, std::move(nodes)));
+  fresh->tenants = before->tenants;
+  if (desk_->now() - tenants_viewed_ >= kViewInterval) {
+    fresh->tenants = std::make_shared<const std::vector<TenantFigures>>(tenant_figures(*desk_));
+    tenants_viewed_ = desk_->now();
+  }
   const std::lock_guard lock(view_mutex_);
   view_ = std::move(fresh);
 }

@@ -5,9 +5,12 @@
 // It leads only while the store says so. Without the lead every ask is answered with Unavailable.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +36,10 @@ struct TurnFigures {
   std::size_t asks = 0;
   double apply_s = 0, cycle_s = 0, commit_s = 0;
   bool ran_cycle = false;
+  std::array<std::uint64_t, 7> entered{};  // jobs that came into each state
+  std::vector<double> queue_waits_s;       // of jobs that got their first GPUs
+  std::map<std::string, std::uint64_t> rejections;
+  std::uint64_t commit_failures = 0;
 };
 
 class Service {
@@ -63,12 +70,14 @@ class Service {
     observer_ = std::move(observer);
   }
   std::size_t inbox_depth() const;
+  std::size_t inbox_capacity() const { return options_.inbox; }
 
  private:
   struct Work {
     virtual ~Work() = default;
     virtual void apply(Desk& desk) = 0;
     virtual void finish(const Error* error) = 0;  // nullptr: it is durable
+    virtual const Error* refusal() const = 0;     // nullptr: it was accepted
   };
   template <typename F, typename Done>
   struct Typed final : Work {
@@ -81,6 +90,7 @@ class Service {
       else
         done_(std::move(*answer_));
     }
+    const Error* refusal() const override { return answer_->ok() ? nullptr : &answer_->error(); }
     F f_;
     Done done_;
     std::optional<Answer> answer_;
@@ -92,7 +102,7 @@ class Service {
   void drop_lead();
   void turn(std::vector<std::unique_ptr<Work>> works);
   bool cycle_is_due() const;
-  Status commit(const Batch& batch);
+  Status commit(const Batch& batch, TurnFigures& figures);
   void publish(const std::vector<EventRow>& events);
   void refuse(std::vector<std::unique_ptr<Work>>& works);
   std::vector<std::unique_ptr<Work>> wait_for_work();
@@ -116,7 +126,7 @@ class Service {
   std::chrono::steady_clock::time_point cycle_ended_;
   std::chrono::steady_clock::duration cycle_took_{};
   std::uint64_t seen_nodes_ = 0;
-  Instant nodes_viewed_;
+  Instant nodes_viewed_, tenants_viewed_;
   bool nodes_changed_ = true;
 
   mutable std::mutex view_mutex_;

@@ -76,6 +76,23 @@ NodeViews node_views(const Desk& desk) {
   return views;
 }
 
+std::vector<TenantFigures> tenant_figures(const Desk& desk) {
+  std::vector<TenantFigures> all;
+  const Cluster& cluster = desk.engine().cluster();
+  for (const auto& [id, row] : desk.tenants()) {
+    TenantFigures one;
+    one.id = id;
+    one.gpu_ms = row.gpu_ms;
+    if (const TenantId known = cluster.find_tenant(id); known.valid()) {
+      one.gpu_milli = cluster.tenant(known).used.gpu_milli;
+      one.running = cluster.tenant(known).running_jobs;
+      one.waiting = cluster.tenant(known).waiting_jobs;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 ClusterView cluster_view(const Desk& desk, std::shared_ptr<const NodeViews> nodes) {
   ClusterView view;
   view.time = desk.now();

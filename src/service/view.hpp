@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "service/figures.hpp"
 #include "service/fleet.hpp"
 #include "service/records.hpp"
 
@@ -46,15 +47,15 @@ struct ClusterView {
   std::int64_t preemptions = 0;
   std::int64_t queue_size = 0;
   double mean_gpu_utilization = 0;
+  std::shared_ptr<const std::vector<TenantFigures>> tenants;  // by id
 
   std::int64_t count(RunState state) const { return jobs[static_cast<std::size_t>(state)]; }
-  std::int64_t waiting() const {
-    return count(RunState::Pending) + count(RunState::Preempted);
-  }
+  std::int64_t waiting() const { return count(RunState::Pending) + count(RunState::Preempted); }
 };
 
 class Desk;
 NodeViews node_views(const Desk& desk);
+std::vector<TenantFigures> tenant_figures(const Desk& desk);
 ClusterView cluster_view(const Desk& desk, std::shared_ptr<const NodeViews> nodes);
 
 }  // namespace gs

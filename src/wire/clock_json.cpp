@@ -73,8 +73,10 @@ std::optional<Instant> parse_time(std::string_view text) {
   }
   if (!text.empty()) return std::nullopt;
   const auto days = std::chrono::sys_days(date).time_since_epoch().count();
-  return Instant{(((static_cast<std::int64_t>(days) * 24 + hour) * 60 + minute - offset) * 60 +
-                  second) * 1000 + ms};
+  return Instant{
+      (((static_cast<std::int64_t>(days) * 24 + hour) * 60 + minute - offset) * 60 + second) *
+          1000 +
+      ms};
 }
 
 }  // namespace gs

@@ -120,9 +120,9 @@ struct Agents::Impl final : agent::AgentService::Service {
 grpc::Status Agents::Impl::check(const grpc::ServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto header = metadata.find("authorization");
-  const std::string value =
-      header == metadata.end() ? std::string{}
-                               : std::string(header->second.data(), header->second.size());
+  const std::string value = header == metadata.end()
+                                ? std::string{}
+                                : std::string(header->second.data(), header->second.size());
   Result<Caller> caller = identify(value);
   if (!caller) return status_of(caller.error());
   if (Status s = may_serve_as_agent(*caller); !s) return status_of(s.error());
@@ -291,8 +291,7 @@ class Reading final : public LogReading {
 
 }  // namespace
 
-std::unique_ptr<LogReading> Agents::read(const LogAsk& ask,
-                                         std::function<void(LogPiece)> piece) {
+std::unique_ptr<LogReading> Agents::read(const LogAsk& ask, std::function<void(LogPiece)> piece) {
   std::string id;
   bool there = false;
   {

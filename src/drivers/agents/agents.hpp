@@ -35,8 +35,7 @@ class Agents : public Fleet, public Logs {
   void stop();  // ends all streams
 
   void send(const Outgoing& order) override;
-  std::unique_ptr<LogReading> read(const LogAsk& ask,
-                                   std::function<void(LogPiece)> piece) override;
+  std::unique_ptr<LogReading> read(const LogAsk& ask, std::function<void(LogPiece)> piece) override;
 
  private:
   struct Impl;

@@ -36,8 +36,7 @@ Result<TaintEffect> effect_of(const std::string& text) {
   if (text == "NoSchedule" || text.empty()) return TaintEffect::NoSchedule;
   if (text == "PreferNoSchedule") return TaintEffect::PreferNoSchedule;
   if (text == "NoExecute") return TaintEffect::NoExecute;
-  return invalid("taints: effect '" + text +
-                 "' must be NoSchedule, PreferNoSchedule or NoExecute");
+  return invalid("taints: effect '" + text + "' must be NoSchedule, PreferNoSchedule or NoExecute");
 }
 
 void put_process(const StartOrder& start, agent::JobAssignmentResponse& out) {
@@ -151,7 +150,8 @@ NodeReport report_of(const agent::HeartbeatRequest& in) {
     GpuReport gpu;
     gpu.index = metrics.index();
     gpu.health = health_of(metrics.health());
-    gpu.temperature_c = static_cast<int>(std::lround(std::clamp(metrics.temperature(), 0.0, 500.0)));
+    gpu.temperature_c =
+        static_cast<int>(std::lround(std::clamp(metrics.temperature(), 0.0, 500.0)));
     gpu.utilization = metrics.utilization();
     gpu.power_w = metrics.power_usage();
     gpu.memory_used_mb = metrics.memory_used_mb();
@@ -164,7 +164,7 @@ NodeReport report_of(const agent::HeartbeatRequest& in) {
   return out;
 }
 
-agent::JobAssignmentResponse message_of(const Order& order) {
+agent::JobAssignmentResponse message_of(const AgentOrder& order) {
   agent::JobAssignmentResponse out;
   std::visit([&](const auto& one) { put(one, out); }, order);
   return out;

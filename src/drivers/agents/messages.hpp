@@ -12,6 +12,6 @@ namespace gs {
 Result<NodeRow> node_of(const agent::RegisterAgentRequest& request);
 TaskReport report_of(const agent::TaskReport& report);
 NodeReport report_of(const agent::HeartbeatRequest& request);
-agent::JobAssignmentResponse message_of(const Order& order);
+agent::JobAssignmentResponse message_of(const AgentOrder& order);
 
 }  // namespace gs

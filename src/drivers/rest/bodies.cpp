@@ -14,8 +14,9 @@ Json time_or_null(Instant time) { return time.ms == 0 ? Json() : Json(time_text(
 double in_gpus(std::int64_t milli) { return static_cast<double>(milli) / kWholeGpu; }
 
 const char* health_word(Health health) {
-  return health == Health::Healthy ? "healthy" : health == Health::Unhealthy ? "unhealthy"
-                                                                             : "unknown";
+  return health == Health::Healthy     ? "healthy"
+         : health == Health::Unhealthy ? "unhealthy"
+                                       : "unknown";
 }
 
 void put_placement(Json& json, const JobRow& row) {
@@ -152,33 +153,27 @@ Json node_body(const NodeView& node) {
 
 Json cluster_body(const ClusterView& view) {
   Json states = Json::object();
-  for (const RunState state : {RunState::Pending, RunState::Scheduled, RunState::Running,
-                               RunState::Preempted})
+  for (const RunState state :
+       {RunState::Pending, RunState::Scheduled, RunState::Running, RunState::Preempted})
     states[to_string(state)] = view.count(state);
   bool simulated = false;
   for (const NodeView& node : *view.nodes) simulated = simulated || node.row.simulated;
-  return Json{{"total_nodes", view.total_nodes},
-              {"online_nodes", view.online_nodes},
-              {"total_gpus", view.total_gpus},
-              {"available_gpus", view.available_gpus},
-              {"total_jobs", view.total_jobs},
-              {"running_jobs", view.count(RunState::Running)},
-              {"pending_jobs", view.waiting()},
-              {"scheduled_jobs", view.count(RunState::Scheduled)},
-              {"jobs_by_state", std::move(states)},
-              {"avg_gpu_utilization", view.mean_gpu_utilization},
-              {"preemptions", view.preemptions},
-              {"leader", view.leads},
-              {"simulated_gpus", simulated}};
+  return Json{
+      {"total_nodes", view.total_nodes},    {"online_nodes", view.online_nodes},
+      {"total_gpus", view.total_gpus},      {"available_gpus", view.available_gpus},
+      {"total_jobs", view.total_jobs},      {"running_jobs", view.count(RunState::Running)},
+      {"pending_jobs", view.waiting()},     {"scheduled_jobs", view.count(RunState::Scheduled)},
+      {"jobs_by_state", std::move(states)}, {"avg_gpu_utilization", view.mean_gpu_utilization},
+      {"preemptions", view.preemptions},    {"leader", view.leads},
+      {"simulated_gpus", simulated}};
 }
 
 Json why_body(const Why& why) {
   const char* verdict = why.verdict == Verdict::NotNow  ? "not_now"
                         : why.verdict == Verdict::Never ? "never"
                                                         : "broken";
-  Json json{{"verdict", verdict},
-            {"constraint", to_string(why.constraint)},
-            {"sentence", why.sentence}};
+  Json json{
+      {"verdict", verdict}, {"constraint", to_string(why.constraint)}, {"sentence", why.sentence}};
   Json filters = Json::array();
   for (const FilterCount& filter : why.filters)
     filters.push_back({{"filter", to_string(filter.filter)}, {"nodes", filter.nodes}});
@@ -212,8 +207,7 @@ Json explanation_body(const Explanation& answer) {
                       {"affinity", score.affinity},
                       {"total", score.total}});
   if (!scores.empty()) json["scores"] = std::move(scores);
-  json["expected_start"] =
-      answer.expected_start ? time_or_null(*answer.expected_start) : Json();
+  json["expected_start"] = answer.expected_start ? time_or_null(*answer.expected_start) : Json();
   return json;
 }
 
@@ -225,8 +219,7 @@ Json dry_run_body(const DryRun& answer) {
             {"places", places_body(answer.places)},
             {"evicts", std::move(evicts)}};
   if (answer.why) json["why"] = why_body(*answer.why);
-  json["expected_start"] =
-      answer.expected_start ? time_or_null(*answer.expected_start) : Json();
+  json["expected_start"] = answer.expected_start ? time_or_null(*answer.expected_start) : Json();
   return json;
 }
 

@@ -14,9 +14,8 @@ namespace {
 constexpr int kMaxPage = 1000;
 
 Json submitted(std::int64_t seq) {
-  return Json{{"job_id", job_id(seq)},
-              {"status", "submitted"},
-              {"message", "Job submitted successfully"}};
+  return Json{
+      {"job_id", job_id(seq)}, {"status", "submitted"}, {"message", "Job submitted successfully"}};
 }
 
 bool is_true(const std::string* text) {
@@ -40,9 +39,10 @@ Status read_states(const std::string& list, std::vector<RunState>& states) {
     const std::string word = list.substr(at, end - at);
     const auto state = run_state_of(word);
     if (!state)
-      return invalid("state must be of pending, scheduled, running, completed, failed, cancelled, "
-                     "preempted; got '" +
-                     word + "'");
+      return invalid(
+          "state must be of pending, scheduled, running, completed, failed, cancelled, "
+          "preempted; got '" +
+          word + "'");
     states.push_back(*state);
     at = end + 1;
   }
@@ -60,9 +60,10 @@ Status read_sort(const std::string& text, JobQuery& query) {
   else if (name == "name")
     query.sort = JobSort::Name;
   else
-    return invalid("sort must be submitted_at, priority or name, with '-' before it to turn it "
-                   "round; got '" +
-                   text + "'");
+    return invalid(
+        "sort must be submitted_at, priority or name, with '-' before it to turn it "
+        "round; got '" +
+        text + "'");
   return ok_status();
 }
 
@@ -147,8 +148,8 @@ void Rest::Impl::submit_one(const CallPtr& call, JobSpec spec) {
           Result<std::optional<KeyRow>> known = desk.recall(parts.store, tenant, key);
           if (!known) return known.error();
           if (*known && (*known)->body_hash != hash)
-            return Error{ErrorCode::Conflict, "Idempotency-Key '" + key +
-                                                  "' was used for another request already"};
+            return Error{ErrorCode::Conflict,
+                         "Idempotency-Key '" + key + "' was used for another request already"};
           if (*known) return (*known)->answer;
         }
         Result<std::int64_t> seq = desk.submit(std::move(spec));
@@ -198,10 +199,10 @@ void Rest::Impl::submit_batch(const CallPtr& call) {
                                 : Json{{"error", result.error().message},
                                        {"code", outside_code(result.error().code).http}});
         }
-        Json body{{"accepted", accepted}, {"rejected", results.size() - accepted}};
-        body["jobs"] = std::move(jobs);
+        Json answer{{"accepted", accepted}, {"rejected", results.size() - accepted}};
+        answer["jobs"] = std::move(jobs);
         const int status = accepted == results.size() ? 201 : accepted > 0 ? 207 : 422;
-        self->reply(*call, status, body);
+        self->reply(*call, status, answer);
       });
 }
 
@@ -346,8 +347,7 @@ void Rest::Impl::change_job(const CallPtr& call) {
   in.required("priority", priority);
   if (Status s = in.finish(); !s) return fail(*call, s.error());
   change(
-      call,
-      [priority](Desk& desk, std::int64_t job) { return desk.set_priority(job, priority); },
+      call, [priority](Desk& desk, std::int64_t job) { return desk.set_priority(job, priority); },
       "Priority changed");
 }
 

@@ -105,11 +105,11 @@ void Rest::Impl::job_logs(const CallPtr& call) {
         if (process.rank == query.rank)
           ask.node = process.node, ask.allocation = process.allocation;
     if (ask.allocation.empty())
-      return self->fail(*call, not_found(row.attempt == 0 ? "job " + job_id(row.seq) +
-                                                                " has not started yet: no log"
-                                                          : "job " + job_id(row.seq) +
-                                                                " has no rank " +
-                                                                std::to_string(query.rank)));
+      return self->fail(
+          *call,
+          not_found(row.attempt == 0
+                        ? "job " + job_id(row.seq) + " has not started yet: no log"
+                        : "job " + job_id(row.seq) + " has no rank " + std::to_string(query.rank)));
     auto incoming = std::make_shared<Incoming>(call->exchange->executor());
     incoming->reading =
         self->parts.logs.read(ask, [weak = std::weak_ptr(incoming)](LogPiece piece) {

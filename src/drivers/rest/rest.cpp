@@ -143,8 +143,7 @@ void Rest::handle(std::shared_ptr<Exchange> exchange) {
     response.body = Json{{"error", "this path takes " + allowed}}.dump();
     return impl_->finish(*call, std::move(response));
   }
-  if (found == nullptr)
-    return impl_->fail(*call, not_found("there is nothing at " + request.path));
+  if (found == nullptr) return impl_->fail(*call, not_found("there is nothing at " + request.path));
   call->route = found->pattern;
   if (!found->open) {
     Result<Caller> caller =
@@ -154,9 +153,9 @@ void Rest::handle(std::shared_ptr<Exchange> exchange) {
     if (impl_->options.limit_rate) {
       const Duration wait = impl_->parts.limiter.take(call->caller.name, steady_now());
       if (wait.ms > 0)
-        return impl_->fail(*call, Error{ErrorCode::QueueFull,
-                                        "too many requests; try again in " +
-                                            std::to_string((wait.ms + 999) / 1000) + " s"});
+        return impl_->fail(
+            *call, Error{ErrorCode::QueueFull, "too many requests; try again in " +
+                                                   std::to_string((wait.ms + 999) / 1000) + " s"});
     }
   }
   (impl_.get()->*found->handler)(call);
@@ -172,8 +171,8 @@ void Rest::Impl::finish(const Call& call, HttpResponse response) {
     response.headers.emplace_back("Access-Control-Expose-Headers", "ETag, Location, Retry-After");
   }
   requests
-      ->with({call.route, std::string(request.method()).substr(0, 8),
-              std::to_string(response.status)})
+      ->with(
+          {call.route, std::string(request.method()).substr(0, 8), std::to_string(response.status)})
       .add();
   call.exchange->answer(std::move(response));
 }
@@ -192,7 +191,8 @@ void Rest::Impl::reply(const Call& call, int status, const Json& body) {
 void Rest::Impl::reply_cached(const Call& call, const Json& body) {
   HttpResponse response;
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::string tag = "\"" + std::to_string(Hash{}.add(std::string_view(response.body)).value()) + "\"";
+  const std::string tag =
+      "\"" + std::to_string(Hash{}.add(std::string_view(response.body)).value()) + "\"";
   response.headers = {{"ETag", tag}, {"Cache-Control", "no-cache"}};
   if (call.request().header("If-None-Match") == tag) {
     response.status = 304;

@@ -50,8 +50,9 @@ class Rest {
 
   void handle(std::shared_ptr<Exchange> exchange);
 
+  struct Impl;  // its routes, in files of their own
+
  private:
-  struct Impl;
   std::shared_ptr<Impl> impl_;
 };
 

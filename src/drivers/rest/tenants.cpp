@@ -63,8 +63,7 @@ void Rest::Impl::update_tenant(const CallPtr& call) {
       [seq, whole, missing, body = *body](Desk& desk) -> Result<TenantRow> {
         const TenantRow* row = desk.tenant(*seq);
         if (row == nullptr) return missing;
-        Result<TenantSpec> spec =
-            whole ? read_tenant(body) : gs::update_tenant(row->spec, body);
+        Result<TenantSpec> spec = whole ? read_tenant(body) : gs::update_tenant(row->spec, body);
         if (!spec) return spec.error();
         return desk.update_tenant(*seq, *spec);
       },
@@ -107,11 +106,12 @@ void Rest::Impl::read_usage(const CallPtr& call, UsageQuery query) {
           cost += row.cost;
           list.push_back(std::move(one));
         }
-        self->reply(*call, 200, Json{{"from", time_text(query.from)},
-                                     {"to", time_text(query.to)},
-                                     {"gpu_hours", gpu_hours},
-                                     {"cost", cost},
-                                     {"usage", std::move(list)}});
+        self->reply(*call, 200,
+                    Json{{"from", time_text(query.from)},
+                         {"to", time_text(query.to)},
+                         {"gpu_hours", gpu_hours},
+                         {"cost", cost},
+                         {"usage", std::move(list)}});
       });
 }
 
