@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "wire/secret_file.hpp"
@@ -116,13 +118,37 @@ Error joined(const std::vector<std::string>& errors) {
   return invalid(fmt::format("{}", fmt::join(errors, "\n")));
 }
 
-Result<YAML::Node> parse(std::string_view yaml) {
+// Hears nothing; documents are parsed only to see where they end.
+class Deaf : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::LoadAll is no way to tell: on a stray comma it finds documents without end.
+bool is_one_document(const std::string& yaml) {
+  std::istringstream in(yaml);
+  YAML::Parser parser(in);
+  Deaf deaf;
+  return !parser.HandleNextDocument(deaf) || !parser.HandleNextDocument(deaf);
+}
+
+Result<YAML::Node> parse(const std::string& yaml) {
   if (yaml.size() > kMaxBytes) return invalid("longer than 1 MiB");
   if (!is_plain_text(yaml)) return invalid("not a text in UTF-8");
   try {
-    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    if (documents.size() > 1) return invalid("must be one YAML document");
-    return documents.empty() ? YAML::Node() : documents.front();
+    if (!is_one_document(yaml)) return invalid("must be one YAML document");
+    return YAML::Load(yaml);
   } catch (const YAML::Exception& wrong) {
     return invalid(fmt::format("not YAML: {}, line {}", wrong.msg, wrong.mark.line + 1));
   }
@@ -131,7 +157,7 @@ Result<YAML::Node> parse(std::string_view yaml) {
 }  // namespace
 
 Result<Settings> decode_settings(std::string_view yaml) {
-  const Result<YAML::Node> root = parse(yaml);
+  const Result<YAML::Node> root = parse(std::string(yaml));
   if (!root.ok()) return root.error();
   Decoder decoder;
   try {

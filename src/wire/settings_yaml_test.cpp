@@ -86,7 +86,7 @@ TEST(SettingsYaml, all_errors_are_told_at_once) {
 
 TEST(SettingsYaml, what_is_no_yaml_is_refused) {
   for (const char* text :
-       {"a: [", "- a\n", "text", "a: 1\n---\nb: 2\n", "? [a]\n: b\n", "\x01", "*x"})
+       {"a: [", "- a\n", "text", "a: 1\n---\nb: 2\n", "? [a]\n: b\n", "\x01", "*x", ",", "!a ,"})
     EXPECT_NE(error_of(text), "") << text;
   EXPECT_NE(error_of(std::string(1U << 21, '#')), "");
   EXPECT_NE(error_of(std::string(100'000, '[')), "");
