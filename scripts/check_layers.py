@@ -74,7 +74,7 @@ class Rules:
                 return None
             return f"{layer} may not include {target} (\"{header}\")"
         for prefix, users in self.libraries.items():
-            if header.startswith(prefix) and self.row_of(layer) not in users:
+            if header.startswith(prefix) and not {layer, self.row_of(layer)} & set(users):
                 return f"{layer} may not use <{header}>"
         return None
 

@@ -143,6 +143,9 @@ Status PostgresSession::connect_now() {
   connection_ = pq_->connectdb_params(names.data(), values.data(), 0);
   if (connection_ == nullptr) return Error{ErrorCode::Unavailable, "PostgreSQL: no memory"};
   if (pq_->status(connection_) != CONNECTION_OK) return lost("connect");
+  // Its own habit is to write what the server remarks to stderr.
+  pq_->set_notice_processor(
+      connection_, [](void*, const char*) {}, nullptr);
   if (pq_->set_nonblocking(connection_, 1) != 0) return lost("connect");
   return ok_status();
 }
