@@ -2,6 +2,7 @@
 // or sleep, and come back.
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include <sys/wait.h>
@@ -203,6 +204,45 @@ TEST_P(FailoverTest, readers_find_the_database_again) {
                         "pg_backend_pid() AND datname = current_database()")
                   .ok());
   EXPECT_TRUE(look->job(100)->has_value());
+}
+
+// Tables, columns, types and indexes of a database, as lines.
+std::string shape_of(Session& session) {
+  std::string shape;
+  const auto add = [&](const Row& row) { shape.append(row.text(0)).append("\n"); };
+  EXPECT_TRUE(session
+                  .query("SELECT table_name || '.' || column_name || ' ' || udt_name || ' ' || "
+                         "is_nullable || ' ' || coalesce(collation_name, '') || ' ' || "
+                         "coalesce(generation_expression, '') FROM information_schema.columns "
+                         "WHERE table_schema = 'public' ORDER BY 1",
+                         {}, add)
+                  .ok());
+  EXPECT_TRUE(session
+                  .query("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+                         {}, add)
+                  .ok());
+  EXPECT_TRUE(session
+                  .query("SELECT prosrc FROM pg_proc WHERE proname = 'advance_turn' ORDER BY 1", {},
+                         add)
+                  .ok());
+  return shape;
+}
+
+TEST_P(FailoverTest, the_documented_schema_is_the_one_in_use) {
+  std::ifstream file("api/schema.sql");
+  const std::string documented((std::istreambuf_iterator<char>(file)), {});
+  ASSERT_FALSE(documented.empty()) << "tests run in the root of the repository";
+  const auto other = session();
+  const Status applied = other->script(documented);
+  ASSERT_TRUE(applied.ok()) << applied.error().message;
+  const std::string wanted = shape_of(*other);
+  ASSERT_EQ(shared_server()->create_database(database_ + "b"), 0);
+  PostgresSettings settings = postgres();
+  settings.database += "b";
+  ASSERT_TRUE(open_postgres(settings).ok());
+  PostgresSession made(settings);
+  EXPECT_EQ(shape_of(made), wanted);
+  EXPECT_TRUE(try_open().ok());  // and it is taken for a database of ours
 }
 
 TEST_P(FailoverTest, people_find_their_way_with_psql) {
