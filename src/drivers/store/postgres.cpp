@@ -130,8 +130,9 @@ Status PostgresSession::connect_now() {
       {"keepalives_count", "3"},
       {"client_encoding", "UTF8"},
       {"application_name", "gpu-scheduler"},
-      {"options", read_only_ ? "-c default_transaction_read_only=on -c jit=off"
-                             : "-c synchronous_commit=on -c client_min_messages=warning"}};
+      {"options", read_only_
+                      ? "-c default_transaction_read_only=on -c jit=off"
+                      : "-c synchronous_commit=on -c client_min_messages=warning -c jit=off"}};
   std::vector<const char*> names, values;
   for (const auto& [name, value] : all) {
     if (*value == '\0') continue;
