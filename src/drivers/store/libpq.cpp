@@ -39,7 +39,8 @@ Result<Libpq> load_all_functions() {
       load(library, "PQntuples", pq.ntuples) && load(library, "PQgetvalue", pq.getvalue) &&
       load(library, "PQgetlength", pq.getlength) && load(library, "PQgetisnull", pq.getisnull) &&
       load(library, "PQcmdTuples", pq.cmd_tuples) && load(library, "PQclear", pq.clear) &&
-      load(library, "PQbackendPID", pq.backend_pid);
+      load(library, "PQbackendPID", pq.backend_pid) &&
+      load(library, "PQsetNoticeProcessor", pq.set_notice_processor);
   if (!all)
     return Error{ErrorCode::Unavailable,
                  std::string("libpq is too old, version 14 is needed (Debian package libpq5): ") +

@@ -35,6 +35,7 @@ struct Libpq {
   decltype(&::PQcmdTuples) cmd_tuples;
   decltype(&::PQclear) clear;
   decltype(&::PQbackendPID) backend_pid;
+  decltype(&::PQsetNoticeProcessor) set_notice_processor;
 };
 
 // Unavailable where the library is missing; the message names its package.

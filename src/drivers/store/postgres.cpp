@@ -130,8 +130,9 @@ Status PostgresSession::connect_now() {
       {"keepalives_count", "3"},
       {"client_encoding", "UTF8"},
       {"application_name", "gpu-scheduler"},
-      {"options", read_only_ ? "-c default_transaction_read_only=on -c jit=off"
-                             : "-c synchronous_commit=on -c client_min_messages=warning"}};
+      {"options", read_only_
+                      ? "-c default_transaction_read_only=on -c jit=off"
+                      : "-c synchronous_commit=on -c client_min_messages=warning -c jit=off"}};
   std::vector<const char*> names, values;
   for (const auto& [name, value] : all) {
     if (*value == '\0') continue;
@@ -143,6 +144,9 @@ Status PostgresSession::connect_now() {
   connection_ = pq_->connectdb_params(names.data(), values.data(), 0);
   if (connection_ == nullptr) return Error{ErrorCode::Unavailable, "PostgreSQL: no memory"};
   if (pq_->status(connection_) != CONNECTION_OK) return lost("connect");
+  // Its own habit is to write what the server remarks to stderr.
+  pq_->set_notice_processor(
+      connection_, [](void*, const char*) {}, nullptr);
   if (pq_->set_nonblocking(connection_, 1) != 0) return lost("connect");
   return ok_status();
 }

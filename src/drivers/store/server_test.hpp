@@ -51,7 +51,8 @@ class PostgresServer {
                 "--locale=C", "--no-sync"}) == 0;
     std::ofstream config(folder_ / "data/postgresql.conf", std::ios::app);
     config << "listen_addresses = ''\nunix_socket_directories = '" << folder_.path()
-           << "'\nfsync = on\nmax_connections = 40\nshared_buffers = 256MB\nmax_wal_size = 2GB\n";
+           << "'\nfsync = on\nmax_connections = 40\nshared_buffers = 256MB\nmax_wal_size = 2GB\n"
+              "recovery_init_sync_method = syncfs\n";
     config.close();
     ok_ = ok_ && start();
   }
@@ -75,21 +76,23 @@ class PostgresServer {
   }
   // As if the power went: no process of it gets to say a word.
   void kill() {
-    std::ifstream file(folder_ / "data/postmaster.pid");
-    pid_t pid = 0;
-    if (!(file >> pid) || pid <= 1) return;
-    std::vector<pid_t> children;
+    const pid_t pid = postmaster();
+    if (pid <= 1) return;
+    std::vector<pid_t> processes{pid};
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const pid_t child = std::atoi(entry.path().filename().c_str());
+      std::string text;
       std::ifstream stat(entry.path() / "stat");
-      std::string text((std::istreambuf_iterator<char>(stat)), {});
+      if (child <= 1 || !std::getline(stat, text)) continue;
       const std::size_t after = text.rfind(')');
-      if (after == std::string::npos) continue;
-      if (std::atoi(text.c_str() + after + 4) == pid)
-        children.push_back(std::atoi(entry.path().filename().c_str()));
+      if (after != std::string::npos && std::atoi(text.c_str() + after + 4) == pid)
+        processes.push_back(child);
     }
-    ::kill(pid, SIGKILL);
-    for (const pid_t child : children) ::kill(child, SIGKILL);
-    for (int i = 0; i < 500 && ::kill(pid, 0) == 0; ++i) ::usleep(10'000);
+    for (const pid_t process : processes) ::kill(process, SIGKILL);
+    for (int i = 0; i < 500 && postmaster() == pid; ++i) ::usleep(10'000);
+    // Where nobody collects dead processes, the next server would take them for running ones.
+    for (const char* file : {"data/postmaster.pid", ".s.PGSQL.5432.lock", ".s.PGSQL.5432"})
+      ::unlink((folder_ / file).c_str());
   }
   int create_database(const std::string& name) const {
     return call({"createdb", "-h", folder_.path(), "-U", "gpu", name});
@@ -104,6 +107,17 @@ class PostgresServer {
   }
 
  private:
+  // 0 where it does not run: a number that was left behind may be another process by now.
+  pid_t postmaster() const {
+    pid_t pid = 0;
+    std::ifstream file(folder_ / "data/postmaster.pid");
+    if (!(file >> pid) || pid <= 1) return 0;
+    std::ifstream words("/proc/" + std::to_string(pid) + "/cmdline");
+    std::string line;
+    std::getline(words, line);
+    return line.find(folder_.path()) == std::string::npos ? 0 : pid;
+  }
+
   struct Owner {
     uid_t uid = 0;
     gid_t gid = 0;
