@@ -69,7 +69,12 @@ void Agent::run() {
   Rng rng(std::random_device{}());
   std::int64_t pause_ms = kFirstPauseMs;
   while (true) {
-    const Parts parts{options_, *source_, sampler_, tasks_, outbox_, options_.state_dir + "/lease",
+    const Parts parts{options_,
+                      *source_,
+                      sampler_,
+                      tasks_,
+                      outbox_,
+                      options_.state_dir + "/lease",
                       own_address(options_)};
     bool accepted = false;
     {

@@ -40,7 +40,7 @@ class Agent {
   Outbox outbox_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;      // guarded by mutex_
+  bool stopping_ = false;       // guarded by mutex_
   Session* session_ = nullptr;  // guarded by mutex_
   Sampler sampler_;
   Tasks tasks_;

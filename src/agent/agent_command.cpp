@@ -1,7 +1,4 @@
 // The command line of the agent.
-#include <signal.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -10,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "agent/agent.hpp"
 #include "agent/log.hpp"
@@ -135,7 +134,8 @@ void add_connection_flags(CLI::App& app, Flags& flags) {
   Options& o = flags.options;
   app.add_option("--server", o.server, "The scheduler, host:port")->capture_default_str();
   app.add_option("--node-id", o.node_id, "Name of this machine (default: its host name)");
-  app.add_option("--state-dir", o.state_dir, "Where tasks are kept (default: " + default_state_dir() + ")");
+  app.add_option("--state-dir", o.state_dir,
+                 "Where tasks are kept (default: " + default_state_dir() + ")");
   app.add_option("--address", o.address,
                  "IP address for other members of a gang (default: that which reaches the server)");
   app.add_option("--label", flags.labels, "key=value; may be given several times");
@@ -185,7 +185,8 @@ void add_agent(CLI::App& app, int& exit_code) {
                       "Made-up GPUs, e.g. 8xH100-SXM5-80GB; auto: only if there are no real ones");
   command->add_option("--simulate-file", o.simulate_file,
                       "JSON that says how single simulated GPUs are; read again all the time");
-  command->add_option("--sysfs-root", o.sysfs_root, "A directory with another machine's proc and sys")
+  command
+      ->add_option("--sysfs-root", o.sysfs_root, "A directory with another machine's proc and sys")
       ->group("");
   command->add_flag("--inventory", flags->inventory, "Print what this machine has, and exit");
   command->add_flag("--json", flags->json, "With --inventory: as JSON");

@@ -1,7 +1,7 @@
 // What happens to tasks when the agent, their supervisor or the scheduler goes away.
-#include <signal.h>
-
 #include <algorithm>
+
+#include <signal.h>
 
 #include "agent/fake_scheduler_test.hpp"
 #include "agent/files.hpp"

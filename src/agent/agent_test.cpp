@@ -1,14 +1,14 @@
 // The agent as a user starts it, against a scheduler that the test plays.
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <vector>
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/fake_scheduler_test.hpp"
 #include "agent/files.hpp"
@@ -92,7 +92,8 @@ TEST_F(AgentTest, kills_a_task_that_does_not_listen) {
 
 TEST_F(AgentTest, a_task_may_save_its_work_when_stopped) {
   start_agent();
-  scheduler_->send(script("a", "trap 'echo saved; exit 3' TERM; echo up; while :; do sleep 0.05; done"));
+  scheduler_->send(
+      script("a", "trap 'echo saved; exit 3' TERM; echo up; while :; do sleep 0.05; done"));
   read_log("a", "log", true);
   scheduler_->log_text("log", false, "up");
   send_stop("a", 20'000);
@@ -174,8 +175,7 @@ TEST_F(AgentTest, refuses_what_cannot_be_started_and_says_why) {
   order = script("root", "true");
   order.set_user("root");
   scheduler_->send(order);
-  EXPECT_NE(scheduler_->report_of(id("root"), "refused").message().find("root"),
-            std::string::npos);
+  EXPECT_NE(scheduler_->report_of(id("root"), "refused").message().find("root"), std::string::npos);
 }
 
 TEST_F(AgentTest, does_not_run_tasks_as_root) {
@@ -301,15 +301,15 @@ TEST_F(AgentTest, DISABLED_shows_how_long_a_start_takes) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = std::to_string(i);
     auto order = script(name, "");
-    order.add_command("/bin/true");
+    order.add_command("/bin/sleep");
+    order.add_args("0.05");
     order.set_memory_mb(100);
     order.set_cpu_cores(1);
     order.add_gpu_indexes(0);
     const auto begin = std::chrono::steady_clock::now();
     scheduler_->send(order);
     scheduler_->report_of(id(name), "running");
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     took_ms.push_back(took.count());
     scheduler_->report_of(id(name), "exited");
   }

@@ -32,17 +32,17 @@ std::vector<std::string> container_command(const TaskOrder& order, const Identit
                                            const std::vector<std::string>& inner,
                                            const std::string& script_file,
                                            const std::string& env_file) {
-  std::vector<std::string> command{order.container_runtime, "run", "--rm", "--name",
-                                   container_name(order), "--network=host"};
+  std::vector<std::string> command{order.container_runtime, "run",           "--rm", "--name",
+                                   container_name(order),   "--network=host"};
   if (!env_file.empty()) command.insert(command.end(), {"--env-file", env_file});
   for (const auto& [name, value] : order.environment)
     if (!one_line(value)) command.insert(command.end(), {"--env", name + "=" + value});
-  if (!order.working_dir.empty())
-    command.insert(command.end(), {"--workdir", order.working_dir});
+  if (!order.working_dir.empty()) command.insert(command.end(), {"--workdir", order.working_dir});
   if (identity.uid != 0)
     command.insert(command.end(), {"--user", fmt::format("{}:{}", identity.uid, identity.gid)});
   if (order.cpu_milli > 0)
-    command.push_back(fmt::format("--cpus={}.{:03}", order.cpu_milli / 1000, order.cpu_milli % 1000));
+    command.push_back(
+        fmt::format("--cpus={}.{:03}", order.cpu_milli / 1000, order.cpu_milli % 1000));
   if (order.memory_mb > 0) command.push_back(fmt::format("--memory={}m", order.memory_mb));
   append_devices(order, command);
   if (!script_file.empty())

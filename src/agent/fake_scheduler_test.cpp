@@ -1,15 +1,15 @@
 #include "agent/fake_scheduler_test.hpp"
 
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <thread>
 
 #include "agent/files.hpp"
 #include "agent/processes.hpp"
@@ -140,11 +140,12 @@ void FakeScheduler::send(const ::agent::JobAssignmentResponse& order) {
 std::string FakeScheduler::log_text(const std::string& request_id, bool to_the_end,
                                     const std::string& holds) {
   std::unique_lock lock(mutex_);
-  EXPECT_TRUE(wait(lock, [&] {
-    return logs_[request_id].find(holds) != std::string::npos &&
-           (!to_the_end || log_ended_[request_id]);
-  })) << "so far: "
-      << logs_[request_id];
+  EXPECT_TRUE(wait(lock,
+                   [&] {
+                     return logs_[request_id].find(holds) != std::string::npos &&
+                            (!to_the_end || log_ended_[request_id]);
+                   }))
+      << "so far: " << logs_[request_id];
   return logs_[request_id];
 }
 

@@ -53,15 +53,14 @@ class FakeScheduler final : public ::agent::AgentService::Service {
   std::size_t largest_chunk() const;
 
  private:
-  using OrderStream = grpc::ServerReaderWriter<::agent::JobAssignmentResponse,
-                                               ::agent::JobAssignmentRequest>;
+  using OrderStream =
+      grpc::ServerReaderWriter<::agent::JobAssignmentResponse, ::agent::JobAssignmentRequest>;
   grpc::Status RegisterAgent(grpc::ServerContext* context,
                              const ::agent::RegisterAgentRequest* request,
                              ::agent::RegisterAgentResponse* response) override;
-  grpc::Status Heartbeat(
-      grpc::ServerContext* context,
-      grpc::ServerReaderWriter<::agent::HeartbeatResponse, ::agent::HeartbeatRequest>* stream)
-      override;
+  grpc::Status Heartbeat(grpc::ServerContext* context,
+                         grpc::ServerReaderWriter<::agent::HeartbeatResponse,
+                                                  ::agent::HeartbeatRequest>* stream) override;
   grpc::Status ReportMetrics(grpc::ServerContext* context,
                              const ::agent::ReportMetricsRequest* request,
                              ::agent::ReportMetricsResponse* response) override;
@@ -120,7 +119,7 @@ class AgentTest : public testing::Test {
   AgentProcess agent_;
 };
 
-bool process_exists(std::int64_t pid);                  // zombies don't count
+bool process_exists(std::int64_t pid);                    // zombies don't count
 bool eventually(const std::function<bool()>& condition);  // within a time that only bugs need
 
 }  // namespace gs::agent

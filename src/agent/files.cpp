@@ -1,10 +1,5 @@
 #include "agent/files.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -12,7 +7,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace gs::agent {
 namespace {
@@ -131,6 +130,7 @@ Status write_control(const std::string& path, std::string_view content) {
 }
 
 Status make_directories(const std::string& path, unsigned mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return ok_status();
   const std::filesystem::path whole(path);
   std::filesystem::path part;
   for (const auto& piece : whole) {

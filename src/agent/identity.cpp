@@ -1,10 +1,9 @@
 #include "agent/identity.hpp"
 
+#include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 namespace gs::agent {
 namespace {
@@ -51,13 +50,12 @@ Result<Identity> identity_for(const TaskOrder& order) {
   if (wanted.empty()) return ourselves();
 
   const passwd* entry = ::getpwnam(wanted.c_str());  // NOLINT(concurrency-mt-unsafe): one thread
-  if (entry == nullptr)
-    return invalid(fmt::format("this machine has no user {:?}", wanted));
+  if (entry == nullptr) return invalid(fmt::format("this machine has no user {:?}", wanted));
   Identity identity = from_entry(*entry);
   if (identity.uid == ::geteuid() && !we_are_root) return identity;
   if (!we_are_root)
-    return invalid(fmt::format("the agent does not run as root and cannot start a task as {:?}",
-                               wanted));
+    return invalid(
+        fmt::format("the agent does not run as root and cannot start a task as {:?}", wanted));
   if (identity.uid == 0 && !order.allow_root)
     return invalid("tasks may not run as root on this machine (the agent's --allow-root)");
   identity.groups = groups_of(identity);

@@ -1,10 +1,10 @@
 // As whom a task runs. Never as root, unless the machine's owner allowed it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "agent/task_files.hpp"
 #include "base/result.hpp"

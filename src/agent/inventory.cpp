@@ -98,18 +98,17 @@ std::string inventory_json(const Machine& machine, GpuSource& source) {
 }
 
 std::string inventory_text(const Machine& machine, GpuSource& source) {
-  std::string text =
-      fmt::format("{}: {:.1f} CPUs, {} MiB of memory\nGPUs: {}\n", machine.hostname,
-                  static_cast<double>(machine.cpu_milli) / 1000.0, machine.memory_mb,
-                  source.describe());
+  std::string text = fmt::format("{}: {:.1f} CPUs, {} MiB of memory\nGPUs: {}\n", machine.hostname,
+                                 static_cast<double>(machine.cpu_milli) / 1000.0, machine.memory_mb,
+                                 source.describe());
   const Gpus gpus = source.list();
   const std::vector<GpuSample> samples = source.sample();
   for (std::size_t i = 0; i < gpus.entries.size(); ++i) {
     const Gpu& gpu = gpus.entries[i].gpu;
-    text += fmt::format("  {}  {:<18} {:>7} MiB  {:>3.0f} C  {:<9}  {:<9} {:>4} GB/s  numa {:>2}  {}\n",
-                        gpu.index, gpu.model, gpu.memory_mib, samples[i].temperature_c,
-                        health_name(samples[i].health), gpu.island.empty() ? "-" : gpu.island,
-                        gpu.bandwidth_gbps, gpu.numa, gpu.uuid);
+    text += fmt::format(
+        "  {}  {:<18} {:>7} MiB  {:>3.0f} C  {:<9}  {:<9} {:>4} GB/s  numa {:>2}  {}\n", gpu.index,
+        gpu.model, gpu.memory_mib, samples[i].temperature_c, health_name(samples[i].health),
+        gpu.island.empty() ? "-" : gpu.island, gpu.bandwidth_gbps, gpu.numa, gpu.uuid);
     for (const MigInstance& instance : gpu.mig)
       text += fmt::format("     MIG {} at slot {}\n", instance.profile, instance.start);
   }

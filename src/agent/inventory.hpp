@@ -14,9 +14,9 @@ namespace gs::agent {
 
 struct GpuEntry {
   Gpu gpu;
-  std::string compute_capability;      // "9.0"; empty: not known
+  std::string compute_capability;        // "9.0"; empty: not known
   int cuda_cores = 0, tensor_cores = 0;  // 0: not known
-  std::vector<std::string> mig_uuids;  // of gpu.mig, in that order
+  std::vector<std::string> mig_uuids;    // of gpu.mig, in that order
 };
 
 struct Gpus {

@@ -25,8 +25,7 @@ Janitor::~Janitor() {
 }
 
 void Janitor::remove(const std::string& directory) {
-  const std::string target =
-      trash_ + "/" + std::filesystem::path(directory).filename().string();
+  const std::string target = trash_ + "/" + std::filesystem::path(directory).filename().string();
   if (std::rename(directory.c_str(), target.c_str()) != 0) {
     remove_tree(directory);
     return;

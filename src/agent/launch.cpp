@@ -1,6 +1,10 @@
 #include "agent/launch.hpp"
 
+#include <cerrno>
+#include <cstdint>
+
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <grp.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -9,11 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdint>
-
-#include <fmt/format.h>
 
 namespace gs::agent {
 namespace {

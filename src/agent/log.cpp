@@ -1,8 +1,8 @@
 #include "agent/log.hpp"
 
-#include <unistd.h>
-
 #include <ctime>
+
+#include <unistd.h>
 
 #include "agent/clock.hpp"
 

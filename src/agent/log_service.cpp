@@ -49,9 +49,7 @@ void LogService::work() {
   std::unique_lock lock(mutex_);
   bool idle = true;
   while (!leaving_) {
-    const auto something = [this] {
-      return leaving_ || !arrived_.empty() || !cancelled_.empty();
-    };
+    const auto something = [this] { return leaving_ || !arrived_.empty() || !cancelled_.empty(); };
     if (readings_.empty())
       wake_.wait(lock, something);
     else if (idle)

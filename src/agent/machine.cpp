@@ -1,10 +1,10 @@
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <sstream>
+
+#include <sched.h>
+#include <unistd.h>
 
 #include "agent/files.hpp"
 #include "agent/inventory.hpp"

@@ -61,49 +61,52 @@ inline constexpr Large kThermalReasons = 0x20 | 0x40;  // slowed down by softwar
 inline constexpr unsigned kGpuInstanceProfiles = 16;
 
 // clang-format off: one function to a line
-#define NVML_FUNCTIONS(F)                                                        \
-  F(Return, nvmlInit_v2, ())                                                     \
-  F(Return, nvmlShutdown, ())                                                    \
-  F(const char*, nvmlErrorString, (Return))                                      \
-  F(Return, nvmlSystemGetDriverVersion, (char*, unsigned))                       \
-  F(Return, nvmlDeviceGetCount_v2, (unsigned*))                                  \
-  F(Return, nvmlDeviceGetHandleByIndex_v2, (unsigned, Device*))                  \
-  F(Return, nvmlDeviceGetName, (Device, char*, unsigned))                        \
-  F(Return, nvmlDeviceGetUUID, (Device, char*, unsigned))                        \
-  F(Return, nvmlDeviceGetMemoryInfo, (Device, Memory*))                          \
-  F(Return, nvmlDeviceGetTemperature, (Device, unsigned, unsigned*))             \
-  F(Return, nvmlDeviceGetUtilizationRates, (Device, Utilization*))               \
-  F(Return, nvmlDeviceGetPowerUsage, (Device, unsigned*))                        \
-  F(Return, nvmlDeviceGetTotalEccErrors, (Device, unsigned, unsigned, Large*))   \
+#define NVML_FUNCTIONS(F)                                                                    \
+  F(Return, nvmlInit_v2, ())                                                                 \
+  F(Return, nvmlShutdown, ())                                                                \
+  F(const char*, nvmlErrorString, (Return))                                                  \
+  F(Return, nvmlSystemGetDriverVersion, (char*, unsigned))                                   \
+  F(Return, nvmlDeviceGetCount_v2, (unsigned*))                                              \
+  F(Return, nvmlDeviceGetHandleByIndex_v2, (unsigned, Device*))                              \
+  F(Return, nvmlDeviceGetName, (Device, char*, unsigned))                                    \
+  F(Return, nvmlDeviceGetUUID, (Device, char*, unsigned))                                    \
+  F(Return, nvmlDeviceGetMemoryInfo, (Device, Memory*))                                      \
+  F(Return, nvmlDeviceGetTemperature, (Device, unsigned, unsigned*))                         \
+  F(Return, nvmlDeviceGetUtilizationRates, (Device, Utilization*))                           \
+  F(Return, nvmlDeviceGetPowerUsage, (Device, unsigned*))                                    \
+  F(Return, nvmlDeviceGetTotalEccErrors, (Device, unsigned, unsigned, Large*))               \
   F(Return, nvmlDeviceGetRemappedRows, (Device, unsigned*, unsigned*, unsigned*, unsigned*)) \
-  F(Return, nvmlDeviceGetPciInfo_v3, (Device, Pci*))                             \
-  F(Return, nvmlDeviceGetCudaComputeCapability, (Device, int*, int*))            \
-  F(Return, nvmlDeviceGetNumGpuCores, (Device, unsigned*))                       \
-  F(Return, nvmlDeviceGetCurrentClocksThrottleReasons, (Device, Large*))         \
-  F(Return, nvmlDeviceGetNvLinkState, (Device, unsigned, unsigned*))             \
-  F(Return, nvmlDeviceGetNvLinkVersion, (Device, unsigned, unsigned*))           \
-  F(Return, nvmlDeviceGetNvLinkRemotePciInfo_v2, (Device, unsigned, Pci*))       \
-  F(Return, nvmlDeviceGetNvLinkRemoteDeviceType, (Device, unsigned, int*))       \
-  F(Return, nvmlDeviceGetTopologyCommonAncestor, (Device, Device, int*))         \
-  F(Return, nvmlDeviceGetMaxPcieLinkGeneration, (Device, unsigned*))             \
-  F(Return, nvmlDeviceGetMaxPcieLinkWidth, (Device, unsigned*))                  \
-  F(Return, nvmlDeviceGetComputeRunningProcesses_v3, (Device, unsigned*, ProcessInfo*)) \
-  F(Return, nvmlDeviceGetMigMode, (Device, unsigned*, unsigned*))                \
-  F(Return, nvmlDeviceGetMaxMigDeviceCount, (Device, unsigned*))                 \
-  F(Return, nvmlDeviceGetMigDeviceHandleByIndex, (Device, unsigned, Device*))    \
-  F(Return, nvmlDeviceGetGpuInstanceId, (Device, unsigned*))                     \
-  F(Return, nvmlDeviceGetGpuInstanceById, (Device, unsigned, GpuInstance*))      \
-  F(Return, nvmlGpuInstanceGetInfo, (GpuInstance, GpuInstanceInfo*))             \
-  F(Return, nvmlDeviceGetGpuInstanceProfileInfo, (Device, unsigned, GpuInstanceProfile*)) \
-  F(Return, nvmlDeviceCreateGpuInstanceWithPlacement, (Device, unsigned, const Placement*, GpuInstance*)) \
-  F(Return, nvmlGpuInstanceDestroy, (GpuInstance))                               \
-  F(Return, nvmlGpuInstanceGetComputeInstanceProfileInfo, (GpuInstance, unsigned, unsigned, ComputeInstanceProfile*)) \
+  F(Return, nvmlDeviceGetPciInfo_v3, (Device, Pci*))                                         \
+  F(Return, nvmlDeviceGetCudaComputeCapability, (Device, int*, int*))                        \
+  F(Return, nvmlDeviceGetNumGpuCores, (Device, unsigned*))                                   \
+  F(Return, nvmlDeviceGetCurrentClocksThrottleReasons, (Device, Large*))                     \
+  F(Return, nvmlDeviceGetNvLinkState, (Device, unsigned, unsigned*))                         \
+  F(Return, nvmlDeviceGetNvLinkVersion, (Device, unsigned, unsigned*))                       \
+  F(Return, nvmlDeviceGetNvLinkRemotePciInfo_v2, (Device, unsigned, Pci*))                   \
+  F(Return, nvmlDeviceGetNvLinkRemoteDeviceType, (Device, unsigned, int*))                   \
+  F(Return, nvmlDeviceGetTopologyCommonAncestor, (Device, Device, int*))                     \
+  F(Return, nvmlDeviceGetMaxPcieLinkGeneration, (Device, unsigned*))                         \
+  F(Return, nvmlDeviceGetMaxPcieLinkWidth, (Device, unsigned*))                              \
+  F(Return, nvmlDeviceGetComputeRunningProcesses_v3, (Device, unsigned*, ProcessInfo*))      \
+  F(Return, nvmlDeviceGetMigMode, (Device, unsigned*, unsigned*))                            \
+  F(Return, nvmlDeviceGetMaxMigDeviceCount, (Device, unsigned*))                             \
+  F(Return, nvmlDeviceGetMigDeviceHandleByIndex, (Device, unsigned, Device*))                \
+  F(Return, nvmlDeviceGetGpuInstanceId, (Device, unsigned*))                                 \
+  F(Return, nvmlDeviceGetGpuInstanceById, (Device, unsigned, GpuInstance*))                  \
+  F(Return, nvmlGpuInstanceGetInfo, (GpuInstance, GpuInstanceInfo*))                         \
+  F(Return, nvmlDeviceGetGpuInstanceProfileInfo, (Device, unsigned, GpuInstanceProfile*))    \
+  F(Return, nvmlDeviceCreateGpuInstanceWithPlacement,                                        \
+    (Device, unsigned, const Placement*, GpuInstance*))                                      \
+  F(Return, nvmlGpuInstanceDestroy, (GpuInstance))                                           \
+  F(Return, nvmlGpuInstanceGetComputeInstanceProfileInfo,                                    \
+    (GpuInstance, unsigned, unsigned, ComputeInstanceProfile*))                              \
   F(Return, nvmlGpuInstanceCreateComputeInstance, (GpuInstance, unsigned, ComputeInstance*)) \
-  F(Return, nvmlGpuInstanceGetComputeInstances, (GpuInstance, unsigned, ComputeInstance*, unsigned*)) \
-  F(Return, nvmlComputeInstanceDestroy, (ComputeInstance))                       \
-  F(Return, nvmlEventSetCreate, (EventSet*))                                     \
-  F(Return, nvmlEventSetFree, (EventSet))                                        \
-  F(Return, nvmlDeviceRegisterEvents, (Device, Large, EventSet))                 \
+  F(Return, nvmlGpuInstanceGetComputeInstances,                                              \
+    (GpuInstance, unsigned, ComputeInstance*, unsigned*))                                    \
+  F(Return, nvmlComputeInstanceDestroy, (ComputeInstance))                                   \
+  F(Return, nvmlEventSetCreate, (EventSet*))                                                 \
+  F(Return, nvmlEventSetFree, (EventSet))                                                    \
+  F(Return, nvmlDeviceRegisterEvents, (Device, Large, EventSet))                             \
   F(Return, nvmlEventSetWait_v2, (EventSet, EventData*, unsigned))
 // clang-format on
 

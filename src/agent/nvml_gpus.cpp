@@ -202,10 +202,9 @@ class NvmlGpus final : public GpuSource {
     sample.index = static_cast<int>(i);
     sample.uuid = uuids_[i];
     unsigned number = 0;
-    const Return answered =
-        api_.nvmlDeviceGetTemperature == nullptr
-            ? kSuccess
-            : api_.nvmlDeviceGetTemperature(device, kTemperatureGpu, &number);
+    const Return answered = api_.nvmlDeviceGetTemperature == nullptr
+                                ? kSuccess
+                                : api_.nvmlDeviceGetTemperature(device, kTemperatureGpu, &number);
     if (answered == kSuccess) sample.temperature_c = number;
     if (answered == kGpuIsLost) note_error(i, "the GPU has fallen off the bus");
     if (ask(api_.nvmlDeviceGetPowerUsage, device, &number)) sample.power_w = number / 1000.0;

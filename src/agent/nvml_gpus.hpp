@@ -21,9 +21,9 @@ bool xid_breaks_gpu(unsigned long long xid);
 
 // Who is linked to whom.
 struct LinkFacts {
-  int switch_links = 0;            // links into an NVSwitch
-  std::vector<int> peer_links;     // links straight to GPU j
-  int link_gbps = 0;               // GB/s of one link, one direction
+  int switch_links = 0;         // links into an NVSwitch
+  std::vector<int> peer_links;  // links straight to GPU j
+  int link_gbps = 0;            // GB/s of one link, one direction
 };
 // GB/s between all pairs by NVLink, row by row; 0: not linked.
 std::vector<int> nvlink_matrix(const std::vector<LinkFacts>& gpus);

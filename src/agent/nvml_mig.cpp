@@ -161,9 +161,8 @@ Result<std::string> find_or_cut_mig(const Api& api, Device device, const std::st
   api.nvmlDeviceGetName(device, name, 96);
   Memory memory{};
   api.nvmlDeviceGetMemoryInfo(device, &memory);
-  const MigProfile* facts =
-      find_mig_profile(canonical_gpu_model(name),
-                       static_cast<std::int64_t>(memory.total / (1024 * 1024)), profile);
+  const MigProfile* facts = find_mig_profile(
+      canonical_gpu_model(name), static_cast<std::int64_t>(memory.total / (1024 * 1024)), profile);
   if (facts == nullptr) return invalid(fmt::format("{} has no MIG profile {}", name, profile));
   const Placement placement{static_cast<unsigned>(start), static_cast<unsigned>(facts->size)};
   if (Status made = cut(api, device, profile, placement); !made.ok()) return made.error();

@@ -18,7 +18,7 @@ struct Options {
   std::map<std::string, std::string> labels;
   std::vector<std::string> domain;  // network path, outermost first
   std::vector<Taint> taints;
-  std::string token, tls_ca;  // tls_ca: a file in PEM; empty: without TLS
+  std::string token, tls_ca;      // tls_ca: a file in PEM; empty: without TLS
   std::int64_t heartbeat_ms = 0;  // 0: as the scheduler says
   std::int64_t metrics_ms = 15'000;
   std::string simulate, simulate_file;
@@ -31,7 +31,7 @@ struct Options {
   std::vector<std::string> container_args;
   std::int64_t log_bytes = 16LL * 1024 * 1024;
   int log_files = 2;
-  std::int64_t grace_ms = 30'000;  // where an order names none
+  std::int64_t grace_ms = 30'000;         // where an order names none
   std::string binary = "/proc/self/exe";  // whose `run-task` supervises
 };
 

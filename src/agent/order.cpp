@@ -129,8 +129,8 @@ TaskOrder task_order(const ::agent::JobAssignmentResponse& order, const GivenDev
   task.devices = devices.uuids;
   task.boot_id = boot_id();
   if (!task.image.empty() && task.container_runtime.empty())
-    task.note = fmt::format(
-        "the image {} was ignored: this agent has no --container-runtime", task.image);
+    task.note =
+        fmt::format("the image {} was ignored: this agent has no --container-runtime", task.image);
   return task;
 }
 

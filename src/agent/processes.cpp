@@ -1,8 +1,5 @@
 #include "agent/processes.hpp"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -12,6 +9,8 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "agent/cgroup.hpp"
 #include "agent/clock.hpp"
@@ -106,9 +105,9 @@ bool kill_leftovers(const TaskOrder& order, const TaskStatus& status, std::int64
     for (const int pid : processes_in(status.cgroups)) left.insert(pid);
     const std::vector<Process> processes = all_processes();
     // The session is named after the supervisor. Where its pid is in use again it is another's.
-    const bool pid_reused =
-        std::any_of(processes.begin(), processes.end(),
-                    [&](const Process& p) { return p.pid == supervisor_pid && p.state != 'Z'; });
+    const bool pid_reused = std::any_of(processes.begin(), processes.end(), [&](const Process& p) {
+      return p.pid == supervisor_pid && p.state != 'Z';
+    });
     for (const Process& process : processes) {
       if (process.state == 'Z' || process.pid == ::getpid() || process.pid <= 1) continue;
       const bool in_session =

@@ -79,7 +79,8 @@ std::vector<GpuSample> Sampler::latest() const {
 
 void Sampler::work() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, std::chrono::milliseconds(interval_ms_), [this] { return leaving_; })) {
+  while (
+      !wake_.wait_for(lock, std::chrono::milliseconds(interval_ms_), [this] { return leaving_; })) {
     lock.unlock();
     std::vector<GpuSample> now = source_.sample();
     lock.lock();

@@ -75,11 +75,11 @@ class Session {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool over_ = false;                             // guarded by mutex_
-  bool news_ = false;                             // guarded by mutex_
-  std::map<std::uint64_t, std::int64_t> sent_;    // heartbeats without answer, and when they were
-                                                  // sent; guarded by mutex_
-  std::int64_t contact_ms_ = 0;                   // guarded by mutex_
+  bool over_ = false;                           // guarded by mutex_
+  bool news_ = false;                           // guarded by mutex_
+  std::map<std::uint64_t, std::int64_t> sent_;  // heartbeats without answer, and when they were
+                                                // sent; guarded by mutex_
+  std::int64_t contact_ms_ = 0;                 // guarded by mutex_
 };
 
 }  // namespace gs::agent

@@ -171,13 +171,13 @@ Result<std::unique_ptr<GpuSource>> simulated_gpus(const std::string& spec,
   int count = 1;
   std::string model = spec;
   const auto parsed = std::from_chars(spec.data(), spec.data() + spec.size(), count);
-  const bool counted = parsed.ec == std::errc{} && parsed.ptr != spec.data() + spec.size() &&
-                       *parsed.ptr == 'x';
+  const bool counted =
+      parsed.ec == std::errc{} && parsed.ptr != spec.data() + spec.size() && *parsed.ptr == 'x';
   if (counted) model.assign(parsed.ptr + 1, spec.data() + spec.size());
   if (!counted) count = 1;
   if (model.empty() || count < 0 || count > 64)
-    return invalid(fmt::format("--simulate {:?}: want for example 8xH100-SXM5-80GB, at most 64",
-                               spec));
+    return invalid(
+        fmt::format("--simulate {:?}: want for example 8xH100-SXM5-80GB, at most 64", spec));
   return std::unique_ptr<GpuSource>(std::make_unique<SimulatedGpus>(count, model, file));
 }
 

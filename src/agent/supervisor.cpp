@@ -1,15 +1,5 @@
 #include "agent/supervisor.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/inotify.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -19,7 +9,16 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "agent/cgroup.hpp"
 #include "agent/clock.hpp"
@@ -27,6 +26,7 @@
 #include "agent/files.hpp"
 #include "agent/launch.hpp"
 #include "agent/lease.hpp"
+#include "agent/nursery.hpp"
 #include "agent/processes.hpp"
 #include "agent/task_command.hpp"
 #include "agent/task_files.hpp"
@@ -54,8 +54,7 @@ class Supervisor {
       refuse(started.error().message);
       return 0;
     }
-    write_status(Durability::Later);
-    flush_file(status_path(directory_));
+    write_status();
     look_for_stop();
     while (!task_ended_) wait_once();
     kill_what_is_left();
@@ -235,14 +234,15 @@ class Supervisor {
     const bool failed = status_.signal != 0 || status_.exit_code != 0;
     if (failed && cgroup_.out_of_memory_kills() > 0) {
       status_.out_of_memory = true;
-      add_message(fmt::format("killed: it needed more than its {} MiB of memory", order_.memory_mb));
+      add_message(
+          fmt::format("killed: it needed more than its {} MiB of memory", order_.memory_mb));
     }
     if (in_container_ && status_.exit_code == 125)
       add_message(order_.container_runtime + " could not start the container; see the log");
     remove_cgroups(cgroup_.paths());
     status_.state = "exited";
     status_.finished_at_ms = wall_ms();
-    write_status(Durability::Now);
+    write_status();
   }
 
   void refuse(const std::string& why) {
@@ -250,7 +250,7 @@ class Supervisor {
     status_.state = "refused";
     status_.finished_at_ms = wall_ms();
     add_message(why);
-    write_status(Durability::Now);
+    write_status();
   }
 
   void add_message(const std::string& text) {
@@ -258,12 +258,14 @@ class Supervisor {
     status_.message += text;
   }
 
-  // An end that can't be written down (a full disk) is tried again for ever: the agent must not
-  // take our silence for an end.
-  void write_status(Durability durability) {
-    while (!replace_file(status_path(directory_), to_json(status_), durability).ok() &&
+  // The agent sees it at once; an end then reaches the disk. (That a task runs need not: when the
+  // machine goes down it runs no more.) An end that can't be written down, for the disk is full,
+  // is tried again for ever: our silence must not be taken for one.
+  void write_status() {
+    while (!replace_file(status_path(directory_), to_json(status_), Durability::Later).ok() &&
            status_.ended())
       sleep_ms(1000);
+    if (status_.ended()) flush_file(status_path(directory_));
   }
 
   std::string directory_;
@@ -318,8 +320,13 @@ void add_run_task(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run-task", "Supervise one task (started by the agent)");
   command->group("");  // not shown: it is no command for people
   auto directory = std::make_shared<std::string>();
-  command->add_option("DIR", *directory, "The directory of the task")->required();
-  command->callback([directory, &exit_code] { exit_code = agent::run_task(*directory); });
+  command
+      ->add_option("DIR", *directory,
+                   "The directory of the task; -: many, from a socket that is stdin")
+      ->required();
+  command->callback([directory, &exit_code] {
+    exit_code = *directory == "-" ? agent::run_nursery() : agent::run_task(*directory);
+  });
 }
 
 }  // namespace gs

@@ -1,11 +1,10 @@
 #include "agent/task_command.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdlib>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/container.hpp"
 
