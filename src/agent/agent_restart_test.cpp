@@ -35,7 +35,7 @@ TEST_F(AgentTest, finds_its_tasks_again_after_it_was_killed) {
   scheduler_->report_of(id("ends"), "running");
   agent_.kill_hard();
   EXPECT_TRUE(process_exists(running.pid()));
-  ASSERT_TRUE(replace_file(task_dir("ends") + "/work/go", "", Durability::Later).ok());
+  ASSERT_TRUE(replace_file(task_dir("ends") + "/scratch/go", "", Durability::Later).ok());
   ASSERT_TRUE(eventually([&] { return read_status(task_dir("ends")).ended(); }));
 
   start_agent();
