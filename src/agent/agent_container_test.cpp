@@ -1,8 +1,8 @@
 // Tasks in containers, with the podman of the machine where there is one that works.
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
+
+#include <unistd.h>
 
 #include "agent/container.hpp"
 #include "agent/fake_scheduler_test.hpp"

@@ -1,3 +1,5 @@
+#include "agent/inventory.hpp"
+
 #include <filesystem>
 #include <fstream>
 
@@ -6,7 +8,6 @@
 #include "agent/cgroup.hpp"
 #include "agent/fake_scheduler_test.hpp"
 #include "agent/files.hpp"
-#include "agent/inventory.hpp"
 #include "agent/nvml_gpus.hpp"
 #include "agent/simulated_gpus.hpp"
 

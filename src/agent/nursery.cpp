@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,14 +107,17 @@ namespace {
 int run_nursery() {
   // Looking a user up loads modules of the C library: once here, not in each supervisor.
   (void)::getpwnam("nobody");  // NOLINT(concurrency-mt-unsafe): one thread
+  constexpr timeval kPause{1, 0};
+  ::setsockopt(0, SOL_SOCKET, SO_RCVTIMEO, &kPause, sizeof kPause);
   char buffer[4096];
   while (true) {
     const ssize_t size = ::recv(0, buffer, sizeof buffer, 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return 0;
-    // Those of before: the agent has taken hold of them by now.
+    const int error = errno;
+    // Those that have ended: the agent has taken hold of each by now, or has seen its end.
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
+    if (size < 0 && (error == EINTR || error == EAGAIN)) continue;
+    if (size <= 0) return 0;
     const std::string directory(buffer, static_cast<std::size_t>(size));
     int pid = ::fork();
     if (pid == 0) be_supervisor(directory);

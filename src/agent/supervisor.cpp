@@ -152,8 +152,7 @@ class Supervisor {
   }
 
   void look_for_stop() {
-    if (stop_seen_ || !file_exists(stop_path(directory_))) return;
-    stop_seen_ = true;
+    if (!file_exists(stop_path(directory_))) return;
     if (!stopping_) status_.stopped = true;
     stop(read_number(stop_path(directory_)).value_or(order_.grace_ms));
   }
@@ -276,7 +275,7 @@ class Supervisor {
   TaskStatus status_;
   Fd signals_, folder_, output_;
   std::int64_t started_ms_ = 0;
-  bool task_ended_ = false, stopping_ = false, stop_seen_ = false, lease_over_ = false;
+  bool task_ended_ = false, stopping_ = false, lease_over_ = false;
   std::optional<std::int64_t> kill_at_ms_;
 };
 
