@@ -35,7 +35,7 @@ TEST_F(AgentTest, finds_its_tasks_again_after_it_was_killed) {
   scheduler_->report_of(id("ends"), "running");
   agent_.kill_hard();
   EXPECT_TRUE(process_exists(running.pid()));
-  ASSERT_TRUE(replace_file(task_dir("ends") + "/work/go", "", Durability::Later).ok());
+  ASSERT_TRUE(replace_file(task_dir("ends") + "/scratch/go", "", Durability::Later).ok());
   ASSERT_TRUE(eventually([&] { return read_status(task_dir("ends")).ended(); }));
 
   start_agent();
@@ -87,6 +87,7 @@ TEST_F(AgentTest, cleans_up_after_a_supervisor_that_died_while_it_was_away) {
   scheduler_->send(script("a", "setsid sleep 306 & sleep 307"));
   scheduler_->report_of(id("a"), "running");
   const std::int64_t supervisor = read_status(task_dir("a")).supervisor_pid;
+  ASSERT_GT(supervisor, 1);
   agent_.kill_hard();
   ASSERT_EQ(::kill(static_cast<pid_t>(supervisor), SIGKILL), 0);
   start_agent();

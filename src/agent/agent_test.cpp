@@ -258,7 +258,7 @@ TEST_F(AgentTest, follows_a_log_until_the_end_or_until_told_not_to) {
   order.mutable_log_request()->set_cancel(true);
   scheduler_->send(order);
   scheduler_->log_text("cancelled", true, "one");
-  std::ofstream(task_dir("a") + "/work/go");
+  std::ofstream(task_dir("a") + "/scratch/go");
   EXPECT_EQ(scheduler_->log_text("follow", true, ""), "one\ntwo\n");
   EXPECT_EQ(scheduler_->log_text("cancelled", true, ""), "one\n");
   read_log("nobody", "unknown", false);
@@ -301,7 +301,8 @@ TEST_F(AgentTest, DISABLED_shows_how_long_a_start_takes) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = std::to_string(i);
     auto order = script(name, "");
-    order.add_command("/bin/true");
+    order.add_command("/bin/sleep");
+    order.add_args("0.05");
     order.set_memory_mb(100);
     order.set_cpu_cores(1);
     order.add_gpu_indexes(0);

@@ -13,6 +13,9 @@ namespace {
 
 constexpr const char* kFolder = "gpu-scheduler";
 constexpr std::int64_t kPeriodUs = 100'000;
+// A thread that moves itself by this file does not wait, up to 10 ms, for all others to stand
+// still, as it would with cgroup.procs; our child has one thread.
+constexpr const char* kTasksV1 = "tasks";
 
 std::int64_t quota_us(std::int64_t cpu_milli) {
   return std::max<std::int64_t>(1000, cpu_milli * kPeriodUs / 1000);
@@ -83,7 +86,7 @@ void Cgroup::add_unified(const std::string& base, const std::string& name,
     (void)write_control(base + "/cgroup.subtree_control", "+cpu +memory").ok();
   }
   const std::string path = base + "/" + name;
-  if (!add_directory(path)) return;
+  if (!add_directory(path, "cgroup.procs")) return;
   first_is_unified_ = true;
   unified_fd_.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (limits.cpu_milli > 0)
@@ -100,7 +103,7 @@ void Cgroup::add_v1(const CgroupMounts& mounts, const std::string& name,
                     const CgroupLimits& limits) {
   if (limits.memory_mb > 0 && !mounts.memory_v1.empty()) {
     const std::string path = fmt::format("{}/{}/{}", mounts.memory_v1, kFolder, name);
-    if (add_directory(path)) {
+    if (add_directory(path, kTasksV1)) {
       limit(path + "/memory.limit_in_bytes", fmt::format("{}M", limits.memory_mb), "memory");
       memory_path_ = path;
       memory_is_v1_ = true;
@@ -108,17 +111,17 @@ void Cgroup::add_v1(const CgroupMounts& mounts, const std::string& name,
   }
   if (limits.cpu_milli > 0 && !mounts.cpu_v1.empty()) {
     const std::string path = fmt::format("{}/{}/{}", mounts.cpu_v1, kFolder, name);
-    if (add_directory(path))
+    if (add_directory(path, kTasksV1))
       limit(path + "/cpu.cfs_quota_us", std::to_string(quota_us(limits.cpu_milli)), "CPU");
   }
 }
 
-bool Cgroup::add_directory(const std::string& path) {
+bool Cgroup::add_directory(const std::string& path, const char* members) {
   if (Status made = make_directories(path, 0755); !made.ok()) {
     missing_ = made.error().message;
     return false;
   }
-  Fd procs(::open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  Fd procs(::open((path + "/" + members).c_str(), O_WRONLY | O_CLOEXEC));
   if (!procs.valid()) {
     missing_ = fmt::format("{} is not a cgroup that we may use", path);
     remove_cgroups({path});

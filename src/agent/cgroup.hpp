@@ -46,7 +46,8 @@ class Cgroup {
  private:
   void add_unified(const std::string& base, const std::string& name, const CgroupLimits& limits);
   void add_v1(const CgroupMounts& mounts, const std::string& name, const CgroupLimits& limits);
-  bool add_directory(const std::string& path);
+  // `members`: the file in it by which a process joins.
+  bool add_directory(const std::string& path, const char* members);
   void limit(const std::string& path, const std::string& value, const char* what);
 
   std::vector<std::string> paths_;
@@ -54,7 +55,7 @@ class Cgroup {
   std::string memory_path_;  // holds the memory limit
   bool memory_is_v1_ = false;
   Fd unified_fd_;
-  std::vector<Fd> procs_;  // cgroup.procs of each path, in the order of paths_
+  std::vector<Fd> procs_;  // the files to join by, in the order of paths_
   bool first_is_unified_ = false;
 };
 

@@ -130,6 +130,7 @@ Status write_control(const std::string& path, std::string_view content) {
 }
 
 Status make_directories(const std::string& path, unsigned mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return ok_status();
   const std::filesystem::path whole(path);
   std::filesystem::path part;
   for (const auto& piece : whole) {

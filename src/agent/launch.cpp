@@ -61,10 +61,19 @@ void tell(int report, Step step) {
   ::_exit(127);
 }
 
+// The agent may be protected from running out of memory; a task is not.
+void stop_being_spared() {
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(fd, "0", 1);
+  ::close(fd);
+}
+
 [[noreturn]] void become(const Launch& what, const Prepared& prepared, int report, int parent,
                          bool in_unified) {
   if (what.cgroup != nullptr && !what.cgroup->join_from_child(in_unified))
     tell(report, Step::Cgroup);
+  stop_being_spared();
   ::setpgid(0, 0);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (::dup2(nothing, 0) < 0 || ::dup2(what.output, 1) < 0 || ::dup2(what.output, 2) < 0)

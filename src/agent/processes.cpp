@@ -130,7 +130,6 @@ std::vector<Usage> usage_below(const std::vector<int>& roots) {
   for (const int root : roots) {
     Usage usage;
     usage.pids = below(stats, root);
-    usage.pids.insert(root);
     for (const Stat& stat : stats) {
       if (!usage.pids.contains(stat.process.pid)) continue;
       usage.cpu_ms += stat.cpu_ticks * 1000 / ticks_per_second;

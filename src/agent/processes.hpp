@@ -31,7 +31,7 @@ struct Usage {
   std::int64_t cpu_ms = 0, memory_mb = 0;  // memory: resident
   std::set<int> pids;
 };
-// Of each of these processes and all below it.
+// Of all below each of these processes, which don't count themselves.
 std::vector<Usage> usage_below(const std::vector<int>& roots);
 
 }  // namespace gs::agent

@@ -38,7 +38,7 @@ void Session::send_metrics() {
   std::vector<TaskView> tasks = parts_.tasks.all();
   std::erase_if(tasks, [](const TaskView& task) { return task.status.state != "running"; });
   std::vector<int> roots;
-  for (const TaskView& task : tasks) roots.push_back(static_cast<int>(task.status.pid));
+  for (const TaskView& task : tasks) roots.push_back(static_cast<int>(task.status.supervisor_pid));
   const std::vector<Usage> usages = usage_below(roots);
   const std::int64_t now = boottime_ms();
   std::map<std::string, std::int64_t> cpu_ms;

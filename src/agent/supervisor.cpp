@@ -26,6 +26,7 @@
 #include "agent/files.hpp"
 #include "agent/launch.hpp"
 #include "agent/lease.hpp"
+#include "agent/nursery.hpp"
 #include "agent/processes.hpp"
 #include "agent/task_command.hpp"
 #include "agent/task_files.hpp"
@@ -53,8 +54,7 @@ class Supervisor {
       refuse(started.error().message);
       return 0;
     }
-    write_status(Durability::Later);
-    flush_file(status_path(directory_));
+    write_status();
     look_for_stop();
     while (!task_ended_) wait_once();
     kill_what_is_left();
@@ -152,8 +152,7 @@ class Supervisor {
   }
 
   void look_for_stop() {
-    if (stop_seen_ || !file_exists(stop_path(directory_))) return;
-    stop_seen_ = true;
+    if (!file_exists(stop_path(directory_))) return;
     if (!stopping_) status_.stopped = true;
     stop(read_number(stop_path(directory_)).value_or(order_.grace_ms));
   }
@@ -242,7 +241,7 @@ class Supervisor {
     remove_cgroups(cgroup_.paths());
     status_.state = "exited";
     status_.finished_at_ms = wall_ms();
-    write_status(Durability::Now);
+    write_status();
   }
 
   void refuse(const std::string& why) {
@@ -250,7 +249,7 @@ class Supervisor {
     status_.state = "refused";
     status_.finished_at_ms = wall_ms();
     add_message(why);
-    write_status(Durability::Now);
+    write_status();
   }
 
   void add_message(const std::string& text) {
@@ -258,12 +257,14 @@ class Supervisor {
     status_.message += text;
   }
 
-  // An end that can't be written down (a full disk) is tried again for ever: the agent must not
-  // take our silence for an end.
-  void write_status(Durability durability) {
-    while (!replace_file(status_path(directory_), to_json(status_), durability).ok() &&
+  // The agent sees it at once; an end then reaches the disk. (That a task runs need not: when the
+  // machine goes down it runs no more.) An end that can't be written down, for the disk is full,
+  // is tried again for ever: our silence must not be taken for one.
+  void write_status() {
+    while (!replace_file(status_path(directory_), to_json(status_), Durability::Later).ok() &&
            status_.ended())
       sleep_ms(1000);
+    if (status_.ended()) flush_file(status_path(directory_));
   }
 
   std::string directory_;
@@ -274,7 +275,7 @@ class Supervisor {
   TaskStatus status_;
   Fd signals_, folder_, output_;
   std::int64_t started_ms_ = 0;
-  bool task_ended_ = false, stopping_ = false, stop_seen_ = false, lease_over_ = false;
+  bool task_ended_ = false, stopping_ = false, lease_over_ = false;
   std::optional<std::int64_t> kill_at_ms_;
 };
 
@@ -318,8 +319,13 @@ void add_run_task(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run-task", "Supervise one task (started by the agent)");
   command->group("");  // not shown: it is no command for people
   auto directory = std::make_shared<std::string>();
-  command->add_option("DIR", *directory, "The directory of the task")->required();
-  command->callback([directory, &exit_code] { exit_code = agent::run_task(*directory); });
+  command
+      ->add_option("DIR", *directory,
+                   "The directory of the task; -: many, from a socket that is stdin")
+      ->required();
+  command->callback([directory, &exit_code] {
+    exit_code = *directory == "-" ? agent::run_nursery() : agent::run_task(*directory);
+  });
 }
 
 }  // namespace gs

@@ -41,7 +41,7 @@ std::vector<std::string> inner_command(const TaskOrder& order, const std::string
 Result<std::string> working_directory(const std::string& directory, const TaskOrder& order,
                                       const Identity& identity) {
   if (!order.working_dir.empty()) return order.working_dir;
-  const std::string path = directory + "/work";
+  const std::string path = directory + "/scratch";
   if (Status made = make_directories(path, 0700); !made.ok()) return made.error();
   if (Status given = give_to(path, identity); !given.ok()) return given.error();
   return path;

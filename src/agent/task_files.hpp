@@ -6,7 +6,7 @@
 //   status.json     how the task is: running, or how it ended
 //   stop            how long to wait between SIGTERM and SIGKILL, in ms: please stop
 //   log.<offset>    its output from that byte on; older files are dropped
-//   work/           its working directory, where the order names none
+//   scratch/        its working directory, where the order names none
 #pragma once
 
 #include <cstdint>

@@ -13,12 +13,12 @@
 
 namespace gs::agent {
 
-Tasks::Tasks(const std::string& folder, std::string binary,
+Tasks::Tasks(const std::string& folder, const std::string& binary,
              std::function<void(const std::string&)> changed)
     : folder_(folder + "/tasks"),
-      binary_(std::move(binary)),
       changed_(std::move(changed)),
-      janitor_(folder + "/trash") {
+      janitor_(folder + "/trash"),
+      nursery_(binary) {
   folders_.reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   events_.reset(::epoll_create1(EPOLL_CLOEXEC));
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -48,13 +48,16 @@ void Tasks::wake() {
 
 void Tasks::start(TaskOrder order) {
   const std::string id = order.allocation_id;
+  bool tell = true;  // known already, or failed at once
   {
     const std::lock_guard lock(mutex_);
     if (!tasks_.contains(id)) {
       Task task;
       task.order = std::move(order);
       task.directory = folder_ + "/" + file_name_for(id);
-      if (Status spawned = spawn(task); !spawned.ok()) {
+      Status spawned = spawn(task);
+      tell = !spawned.ok();
+      if (tell) {
         task.status.state = "refused";
         task.status.finished_at_ms = wall_ms();
         task.status.message = spawned.error().message;
@@ -62,9 +65,8 @@ void Tasks::start(TaskOrder order) {
       tasks_.emplace(id, std::move(task));
     }
   }
-  // The watcher may have seen its status before the table knew the task.
-  read_again(id);
-  changed_(id);
+  if (tell) changed_(id);
+  read_again(id);  // the watcher may have seen its status before the table knew the task
 }
 
 void Tasks::refuse(const TaskOrder& order, const std::string& why) {

@@ -16,6 +16,7 @@
 
 #include "agent/files.hpp"
 #include "agent/janitor.hpp"
+#include "agent/nursery.hpp"
 #include "agent/task_files.hpp"
 
 namespace gs::agent {
@@ -30,7 +31,7 @@ class Tasks {
   // `folder`: gets `tasks`, with one directory each, and `trash` for those on their way out.
   // `binary`: the program whose `run-task` is the supervisor. `changed`: called from any thread
   // when there is something new to report of a task.
-  Tasks(const std::string& folder, std::string binary,
+  Tasks(const std::string& folder, const std::string& binary,
         std::function<void(const std::string&)> changed);
   ~Tasks();  // tasks go on
   Tasks(const Tasks&) = delete;
@@ -75,7 +76,7 @@ class Tasks {
   bool bury(const std::string& allocation_id);
   void wake();
 
-  std::string folder_, binary_;
+  std::string folder_;
   std::function<void(const std::string&)> changed_;
   mutable std::mutex mutex_;
   std::map<std::string, Task> tasks_;      // guarded by mutex_
@@ -85,6 +86,7 @@ class Tasks {
   bool leaving_ = false;                   // guarded by mutex_
   Fd folders_, events_, wake_;
   Janitor janitor_;
+  Nursery nursery_;
   std::thread watcher_;
 };
 

@@ -1,18 +1,14 @@
 // The part of Tasks that deals with supervisors: starting them, finding them again, noticing what
 // they write and when they are gone.
-#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/cgroup.hpp"
@@ -28,36 +24,6 @@ namespace {
 
 int open_pidfd(int pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
-// By spawn, not fork: the agent has threads, and much memory that a fork would have to map.
-Result<int> spawn_supervisor(const std::string& binary, const std::string& directory) {
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const std::string output = directory + "/supervisor.log";
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  std::string arguments[] = {"gpu-scheduler", "run-task", directory};
-  char* pointers[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), nullptr};
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, binary.c_str(), &files, &attributes, pointers, ::environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0)
-    return Error{ErrorCode::Internal,
-                 fmt::format("cannot start the supervisor {}: {}", binary, errno_text(error))};
-  return static_cast<int>(pid);
-}
-
 }  // namespace
 
 Status Tasks::spawn(Task& task) {
@@ -68,7 +34,7 @@ Status Tasks::spawn(Task& task) {
     return written;
   task.watch = ::inotify_add_watch(folders_.get(), task.directory.c_str(), IN_MOVED_TO);
   by_watch_[task.watch] = task.order.allocation_id;
-  const Result<int> pid = spawn_supervisor(binary_, task.directory);
+  const Result<int> pid = nursery_.supervisor_for(task.directory);
   if (!pid.ok()) return pid.error();
   task.supervisor_pid = *pid;
   watch_supervisor(task, Fd(open_pidfd(*pid)));
@@ -201,7 +167,6 @@ void Tasks::supervisor_ended(int pidfd) {
     const auto found = supervisors_.find(pidfd);
     if (found == supervisors_.end()) return;
     id = found->second.allocation_id;
-    ::waitpid(found->second.pid, nullptr, WNOHANG);  // ours, unless another agent started it
     ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, pidfd, nullptr);
     supervisors_.erase(found);
   }
