@@ -42,12 +42,12 @@ bool stays_calm(const Script& script) {
 
 class Shrinker {
  public:
-  Shrinker(Script script, const FailureOf& failure, int max_attempts,
+  Shrinker(Script script, const FailureOf& failure, const ShrinkLimits& limits,
            const std::function<void(std::size_t, int)>& progress)
       : best_(std::move(script)),
         failure_of_(failure),
         failure_(failure(best_)),
-        max_attempts_(max_attempts),
+        limits_(limits),
         progress_(progress) {}
 
   Shrunk run() {
@@ -59,11 +59,13 @@ class Shrinker {
         simplify();
       } while (taken_ > before && left());
     }
-    return {best_, failure_, attempts_};
+    return {best_, failure_, attempts_, left()};
   }
 
  private:
-  bool left() const { return attempts_ < max_attempts_; }
+  bool left() const {
+    return attempts_ < limits_.max_attempts && (!limits_.stop || !limits_.stop());
+  }
 
   bool take(Script candidate) {
     if (candidate.calm && !stays_calm(candidate)) return false;
@@ -104,7 +106,7 @@ class Shrinker {
   Script best_;
   const FailureOf& failure_of_;
   std::string failure_;
-  int max_attempts_;
+  const ShrinkLimits& limits_;
   int attempts_ = 0;
   int taken_ = 0;  // attempts that failed in the same way
   const std::function<void(std::size_t, int)>& progress_;
@@ -251,9 +253,9 @@ std::string failure_of(const Script& script) {
   return result.died ? crash_of(result.last_words) : result.answer;
 }
 
-Shrunk shrink(Script script, const FailureOf& failure, int max_attempts,
+Shrunk shrink(Script script, const FailureOf& failure, const ShrinkLimits& limits,
               const std::function<void(std::size_t, int)>& progress) {
-  return Shrinker(std::move(script), failure, max_attempts, progress).run();
+  return Shrinker(std::move(script), failure, limits, progress).run();
 }
 
 }  // namespace gs

@@ -105,6 +105,19 @@ TEST(Shrink, makes_jobs_plain) {
   EXPECT_EQ(plain.groups[0].topology, TopologyWish{});
 }
 
+TEST(Shrink, told_to_stop_it_gives_the_smallest_so_far) {
+  int asked = 0;
+  const ShrinkLimits limits{3000, [&] { return ++asked > 10; }};
+  const auto failure = [](const Script& script) {
+    return cancels(script, "x3") && cancels(script, "x17") ? std::string("both") : std::string{};
+  };
+  const Shrunk shrunk = shrink(script_of(40), failure, limits);
+  EXPECT_FALSE(shrunk.done);
+  EXPECT_EQ(shrunk.failure, "both");
+  EXPECT_LT(shrunk.script.actions.size(), 40U);
+  EXPECT_GT(shrunk.script.actions.size(), 2U);
+}
+
 TEST(Shrink, what_does_not_fail_stays_as_it_is) {
   const Shrunk shrunk = shrink(script_of(5), failure_of);
   EXPECT_EQ(shrunk.failure, "");
