@@ -112,7 +112,8 @@ std::vector<SeedResult> run_seeds(const FaultsOptions& options) {
 Json shrunk_json(const Shrunk& shrunk) {
   Json lines = Json::array();
   for (const Action& action : shrunk.script.actions) lines.push_back(describe_fully(action));
-  return {{"failure", shrunk.failure}, {"attempts", shrunk.attempts},
+  return {{"failure", shrunk.failure},
+          {"attempts", shrunk.attempts},
           {"done", shrunk.done},
           {"actions", lines}};
 }
@@ -149,11 +150,9 @@ Shrunk shrink_seed(const SeedResult& result, const FaultsOptions& options) {
   Script script = record_seed(result.seed, options.steps, result.actions);
   // A broken book is to be seen as soon as it is broken; nobody else needs recounts.
   if (result.finding->checker != "died") script.verify_every = 64;
-  return shrink(std::move(script), failure_of, limits,
-                [&](std::size_t actions, int attempts) {
-                  if (terminal)
-                    fmt::print(stderr, "\r{} actions after {} attempts   \r", actions, attempts);
-                });
+  return shrink(std::move(script), failure_of, limits, [&](std::size_t actions, int attempts) {
+    if (terminal) fmt::print(stderr, "\r{} actions after {} attempts   \r", actions, attempts);
+  });
 }
 
 void print_table(const std::vector<SeedResult>& results, const FaultsOptions& options) {
