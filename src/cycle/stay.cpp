@@ -9,9 +9,7 @@
 #include "queue/quota.hpp"
 
 namespace gs {
-namespace {
 
-// Whether where one member lies says something about where the others may lie.
 bool lies_together(const JobShape& shape) {
   const auto wishes = [](const TopologyWish& wish) {
     return !wish.required_level.empty() || !wish.preferred_level.empty();
@@ -22,6 +20,8 @@ bool lies_together(const JobShape& shape) {
          std::any_of(shape.sets.begin(), shape.sets.end(),
                      [&](const GroupSet& s) { return wishes(s.topology); });
 }
+
+namespace {
 
 // Nobody else is pinned to a device that the task is pinned to.
 bool own_pins(const Cluster& cluster, const Task& task) {
@@ -143,15 +143,36 @@ bool nobody_moved(const Trial& trial, const std::vector<const VictimTask*>& task
 
 using VictimTasks = std::vector<const VictimTask*>;
 
+// Members that the plan has placed although they did not run before.
+std::vector<TaskId> newcomers(const Trial& trial, const VictimTasks& tasks) {
+  const Cluster& cluster = trial.cluster();
+  std::vector<TaskId> found;
+  for (const TaskId id : cluster.job(tasks.front()->job).tasks) {
+    const Task& task = cluster.task(id);
+    const bool placed = std::any_of(
+        trial.changes().begin(), trial.changes().end(),
+        [&](const Trial::Change& c) { return c.kind == Trial::Kind::Placed && c.task == id; });
+    const bool came_back = std::any_of(tasks.begin(), tasks.end(), [&](const VictimTask* victim) {
+      return victim->group == task.group && victim->rank == task.rank;
+    });
+    if (placed && !came_back) found.push_back(id);
+  }
+  return found;
+}
+
 void let_job_stay(Trial& trial, const VictimTasks& tasks, const std::vector<JobId>& gets,
                   bool give_up) {
+  const bool together = lies_together(trial.cluster().shape_of(tasks.front()->job));
+  const std::vector<TaskId> grown = together ? newcomers(trial, tasks) : std::vector<TaskId>{};
+  const std::size_t mark = trial.mark();
+  for (const TaskId id : grown) trial.drop(id);
   if (stay(trial, tasks, gets)) return;
+  trial.rollback(mark);
+  if (!grown.empty()) return;
   for (const VictimTask* task : tasks) {
     exchange_with_sibling(trial, *task);
     if (give_up) exchange_instances(trial, *task);
   }
-  const Cluster& cluster = trial.cluster();
-  const bool together = lies_together(cluster.shape_of(tasks.front()->job));
   if (together && give_up) stay_together(trial, tasks, gets);
   if (together && !nobody_moved(trial, tasks)) return;
   for (const VictimTask* task : tasks) stay(trial, {task}, gets);

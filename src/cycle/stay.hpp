@@ -13,6 +13,9 @@
 
 namespace gs {
 
+// Whether where one member lies says something about where the others may lie.
+bool lies_together(const JobShape& shape);
+
 // `victims` in the order in which they left; `gets`: who gets room. `give_up`: members of a gang
 // may give up a place elsewhere so that others of it can stay together. Returns those that have no
 // place in the end.
