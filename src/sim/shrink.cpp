@@ -53,6 +53,7 @@ class Shrinker {
   Shrunk run() {
     if (!failure_.empty()) {
       int before = 0;
+      forget_old_jobs();
       do {
         before = taken_;
         remove_chunks();
@@ -75,6 +76,23 @@ class Shrinker {
     ++taken_;
     if (progress_) progress_(best_.actions.size(), attempts_);
     return true;
+  }
+
+  // In a long story most jobs have long ended: perhaps only the last few matter. Says so in a few
+  // attempts, where removing chunks takes hundreds.
+  void forget_old_jobs() {
+    const auto is_submit = [](const Action& action) {
+      const auto* command = std::get_if<Command>(&action.what);
+      return command != nullptr && std::holds_alternative<SubmitJob>(*command);
+    };
+    const auto jobs = std::count_if(best_.actions.begin(), best_.actions.end(), is_submit);
+    for (std::ptrdiff_t kept = 16; kept < jobs && left(); kept *= 2) {
+      Script candidate = best_;
+      std::ptrdiff_t number = 0;
+      std::erase_if(candidate.actions,
+                    [&](const Action& a) { return is_submit(a) && ++number <= jobs - kept; });
+      if (take(std::move(candidate))) return;
+    }
   }
 
   void remove_chunks() {
@@ -169,7 +187,7 @@ constexpr GroupChange kGroupChanges[] = {
     [](Group& g) {
       GpuRequest whole;
       whole.count = 1;
-      return reset(g.request.gpu, whole);
+      return g.request.gpu != GpuRequest{} && reset(g.request.gpu, whole);
     },
 };
 
