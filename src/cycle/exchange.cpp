@@ -74,11 +74,18 @@ void exchange_with_sibling(Trial& trial, const VictimTask& task) {
   const TaskId promise = place_of(cluster, task, TaskState::Nominated);
   if (task.nominated || !promise.valid() || cluster.task(task.id).state != TaskState::Releasing)
     return;
+  // Packs of ranks lie together: there a member is not as good as another.
+  if (!cluster.shape_of(task.job).groups[static_cast<std::size_t>(task.group)].slices.empty())
+    return;
   const Task own = cluster.task(task.id), moved = cluster.task(promise);
-  for (const TaskId id : std::vector<TaskId>(cluster.job(task.job).tasks)) {
+  std::vector<TaskId> siblings = cluster.job(task.job).tasks;
+  std::sort(siblings.begin(), siblings.end(),
+            [&](TaskId a, TaskId b) { return cluster.task(a).rank < cluster.task(b).rank; });
+  for (const TaskId id : siblings) {
     const Task sibling = cluster.task(id);
     const bool takes_it = sibling.state == TaskState::Nominated && id != promise &&
-                          sibling.group == task.group && shares_devices(sibling, own);
+                          sibling.group == task.group && sibling.place.node == own.place.node &&
+                          (moved.place.node != own.place.node || shares_devices(sibling, own));
     if (!takes_it) continue;
     const std::size_t mark = trial.mark();
     trial.drop(promise);
@@ -86,9 +93,8 @@ void exchange_with_sibling(Trial& trial, const VictimTask& task) {
     trial.spare(task.id);
     const TaskId there = trial.place(task.job, sibling.group, sibling.rank, moved.place,
                                      TaskState::Nominated, sibling.since);
-    if (!is_sound(cluster, cluster.task(task.id)) || !is_sound(cluster, cluster.task(there)))
-      trial.rollback(mark);
-    return;
+    if (is_sound(cluster, cluster.task(task.id)) && is_sound(cluster, cluster.task(there))) return;
+    trial.rollback(mark);
   }
 }
 

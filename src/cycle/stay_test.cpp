@@ -80,5 +80,41 @@ TEST_F(Stay, siblings_exchange_places_that_are_alike) {
   EXPECT_TRUE(runs(victims[1]));
 }
 
+TEST_F(Stay, siblings_that_need_no_device_do_not_swap_nodes) {
+  const JobId gang = lab.add(QueueLab::job("gang", 0, 3, 1), tenant);
+  lab.run(gang, 0, a);
+  lab.run(gang, 1, b);
+  lab.run(gang, 2, a);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  for (const NodeId node : {a, b})  // CPU for two is left
+    lab.cluster.hold(node, {998'000, 0, {}, {}, {}}, +1);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, gang, 2), leave(trial, gang, 1),
+                                           leave(trial, gang, 0)};
+  promise(trial, gets, 0, a, 1);
+  trial.place(gang, 0, 0, {b, 0, {}}, TaskState::Nominated, Instant{});
+  trial.place(gang, 0, 1, {a, 0, {}}, TaskState::Nominated, Instant{});
+  trial.place(gang, 0, 2, {b, 0, {}}, TaskState::Nominated, Instant{});
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_TRUE(runs(victims[1]));
+  EXPECT_TRUE(runs(victims[2]));
+  EXPECT_FALSE(runs(victims[0])) << "somebody has to go";
+}
+
+TEST_F(Stay, packs_of_ranks_are_not_exchanged) {
+  Job packs = QueueLab::job("packs", 1, 2, 1);
+  packs.groups[0].slices = {{"node", 1}};
+  const JobId pair = lab.running(packs, tenant, a);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, pair, 1), leave(trial, pair, 0)};
+  promise(trial, gets, 0, a, 1);
+  promise(trial, pair, 0, b, 0);
+  promise(trial, pair, 1, a, 0);
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_FALSE(runs(victims[0]));
+  EXPECT_FALSE(runs(victims[1]));
+}
+
 }  // namespace
 }  // namespace gs
