@@ -143,32 +143,10 @@ bool nobody_moved(const Trial& trial, const std::vector<const VictimTask*>& task
 
 using VictimTasks = std::vector<const VictimTask*>;
 
-// Members that the plan has placed although they did not run before.
-std::vector<TaskId> newcomers(const Trial& trial, const VictimTasks& tasks) {
-  const Cluster& cluster = trial.cluster();
-  std::vector<TaskId> found;
-  for (const TaskId id : cluster.job(tasks.front()->job).tasks) {
-    const Task& task = cluster.task(id);
-    const bool placed = std::any_of(
-        trial.changes().begin(), trial.changes().end(),
-        [&](const Trial::Change& c) { return c.kind == Trial::Kind::Placed && c.task == id; });
-    const bool came_back = std::any_of(tasks.begin(), tasks.end(), [&](const VictimTask* victim) {
-      return victim->group == task.group && victim->rank == task.rank;
-    });
-    if (placed && !came_back) found.push_back(id);
-  }
-  return found;
-}
-
 void let_job_stay(Trial& trial, const VictimTasks& tasks, const std::vector<JobId>& gets,
                   bool give_up) {
   const bool together = lies_together(trial.cluster().shape_of(tasks.front()->job));
-  const std::vector<TaskId> grown = together ? newcomers(trial, tasks) : std::vector<TaskId>{};
-  const std::size_t mark = trial.mark();
-  for (const TaskId id : grown) trial.drop(id);
   if (stay(trial, tasks, gets)) return;
-  trial.rollback(mark);
-  if (!grown.empty()) return;
   for (const VictimTask* task : tasks) {
     exchange_with_sibling(trial, *task);
     if (give_up) exchange_instances(trial, *task);
