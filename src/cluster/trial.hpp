@@ -25,6 +25,7 @@ class Trial {
   ~Trial() { rollback(0); }
 
   Cluster& cluster() { return cluster_; }
+  const Cluster& cluster() const { return cluster_; }
   TaskId place(JobId job, int group, int rank, const Allocation& place, TaskState state,
                Instant now);
   void evict(TaskId task);  // Running -> Releasing

@@ -1,6 +1,7 @@
 #include "cycle/attempt.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "queue/quota.hpp"
 
@@ -39,33 +40,95 @@ Added added_since(Trial& trial, JobId job, std::size_t mark) {
   return added;
 }
 
-// Takes out the nodes that cost most of what was exceeded: those with GPUs of the model that is
-// limited, or with the largest GPUs that were used. False if there is nothing left to try.
-bool exclude_costly_nodes(const CycleContext& context, const Trial& trial, std::size_t mark,
-                          const QuotaState& broken, NodeSet& among) {
-  const Cluster& cluster = context.cluster;
-  const auto is_limited = [&](const Layout& layout) {
-    return layout.count > 0 &&
-           broken.resource == gpus_of(cluster.shapes().models().name(layout.model[0]));
-  };
-  std::int64_t largest_mib = 0;
-  bool limited = false;
+// A gang of two models is looked for so often at most.
+constexpr int kMixedTries = 16;
+
+bool has_limited_model(const Cluster& cluster, NodeId node, const QuotaState& broken) {
+  const Layout& layout = *cluster.node(node).layout;
+  return layout.count > 0 &&
+         broken.resource == gpus_of(cluster.shapes().models().name(layout.model[0]));
+}
+
+// The GPUs (in milli) that were placed on each node since `mark`.
+std::map<NodeId, std::int64_t> placed_since(const Trial& trial, std::size_t mark) {
+  std::map<NodeId, std::int64_t> milli;
   for (std::size_t i = mark; i < trial.changes().size(); ++i) {
     if (trial.changes()[i].kind != Trial::Kind::Placed) continue;
-    const NodeState& used = cluster.node(cluster.task(trial.changes()[i].task).place.node);
-    if (used.layout->count == 0) continue;
-    limited |= is_limited(*used.layout);
-    largest_mib = std::max(largest_mib, used.layout->memory_mib[0]);
+    const Task& task = trial.cluster().task(trial.changes()[i].task);
+    milli[task.place.node] += trial.cluster().usage(task).gpu_milli;
+  }
+  return milli;
+}
+
+// Takes out the nodes that cost most of what was exceeded: those with GPUs of the model that is
+// limited, or with the largest GPUs that were used. False if there is nothing left to try.
+bool exclude_costly_nodes(const Trial& trial, std::size_t mark, const QuotaState& broken,
+                          NodeSet& among) {
+  const Cluster& cluster = trial.cluster();
+  std::int64_t largest_mib = 0;
+  bool limited = false;
+  for (const auto& [node, milli] : placed_since(trial, mark)) {
+    const Layout& layout = *cluster.node(node).layout;
+    if (layout.count == 0) continue;
+    limited |= has_limited_model(cluster, node, broken);
+    largest_mib = std::max(largest_mib, layout.memory_mib[0]);
   }
   bool excluded = false;
   for (std::size_t n = 0; n < among.size(); ++n) {
     const Layout& layout = *cluster.node(NodeId{n}).layout;
     if (!among[n] || layout.count == 0) continue;
-    if (limited ? !is_limited(layout) : layout.memory_mib[0] < largest_mib) continue;
+    if (limited ? !has_limited_model(cluster, NodeId{n}, broken)
+                : layout.memory_mib[0] < largest_mib)
+      continue;
     among[n] = false;
     excluded = true;
   }
   return excluded;
+}
+
+// Of the nodes of the model that is limited, only those stay that were used, less one: that with
+// least on it which is enough, else that with most. False if none was used.
+bool exclude_one_node(const Trial& trial, std::size_t mark, const QuotaState& broken,
+                      NodeSet& among) {
+  const Cluster& cluster = trial.cluster();
+  const std::int64_t too_much = broken.requested - broken.limit;
+  std::map<NodeId, std::int64_t> used = placed_since(trial, mark);
+  std::erase_if(used, [&](const auto& u) { return !has_limited_model(cluster, u.first, broken); });
+  if (used.empty()) return false;
+  const auto least = std::min_element(used.begin(), used.end(), [&](const auto& a, const auto& b) {
+    const bool a_does = a.second >= too_much, b_does = b.second >= too_much;
+    if (a_does != b_does) return a_does;
+    return a_does ? a.second < b.second : a.second > b.second;
+  });
+  used.erase(least);
+  for (std::size_t n = 0; n < among.size(); ++n)
+    if (has_limited_model(cluster, NodeId{n}, broken) && !used.contains(NodeId{n}))
+      among[n] = false;
+  return true;
+}
+
+enum class LeaveOut : std::uint8_t { AllCostly, OneByOne };
+
+// Places where the quota allows it, leaving out nodes that cost too much of it. `broken`: the quota
+// that kept it from its last place.
+bool place_within_quota(CycleContext& context, Trial& trial, PlaceAsk ask, LeaveOut how,
+                        std::optional<QuotaState>& broken) {
+  const std::size_t mark = trial.mark();
+  NodeSet cheaper;
+  for (int tries = 0; context.placer.place(trial, ask); ++tries) {
+    const auto exceeded = over_quota_since(trial, ask.job, mark);
+    if (!exceeded) return true;
+    broken = exceeded;
+    if (cheaper.empty())
+      cheaper = ask.among != nullptr ? *ask.among : NodeSet(context.cluster.node_count(), true);
+    const bool one = how == LeaveOut::OneByOne;
+    const bool more = one ? tries < kMixedTries && exclude_one_node(trial, mark, *broken, cheaper)
+                          : exclude_costly_nodes(trial, mark, *broken, cheaper);
+    trial.rollback(mark);
+    if (!more) return false;
+    ask.among = &cheaper;
+  }
+  return false;
 }
 
 }  // namespace
@@ -92,22 +155,14 @@ Attempt attempt(CycleContext& context, Trial& trial, JobId job, const std::vecto
   if (members.empty()) return {false, {Constraint::GangIncomplete, {}}};
   if (auto broken = over_quota(context.cluster, job, members))
     return {false, {Constraint::Quota, std::move(broken)}};
-  PlaceAsk ask{job, by_group(members), firmness, among, context.now};
-  const std::size_t mark = trial.mark();
-  NodeSet cheaper;
+  const PlaceAsk ask{job, by_group(members), firmness, among, context.now};
   std::optional<QuotaState> broken;
-  while (context.placer.place(trial, ask)) {
-    broken = over_quota_since(trial, job, mark);
-    if (!broken) return {true, {}};
-    if (cheaper.empty())
-      cheaper = among != nullptr ? *among : NodeSet(context.cluster.node_count(), true);
-    const bool more = exclude_costly_nodes(context, trial, mark, *broken, cheaper);
-    trial.rollback(mark);
-    ask.among = &cheaper;
-    if (!more) break;
-  }
-  if (broken) return {false, {Constraint::Quota, std::move(broken)}};
-  return {false, {Constraint::Capacity, {}}};
+  if (place_within_quota(context, trial, ask, LeaveOut::AllCostly, broken)) return {true, {}};
+  if (!broken) return {false, {Constraint::Capacity, {}}};
+  // No one model does for all of them: perhaps some of each.
+  if (members.size() > 1 && place_within_quota(context, trial, ask, LeaveOut::OneByOne, broken))
+    return {true, {}};
+  return {false, {Constraint::Quota, std::move(broken)}};
 }
 
 bool place_as_planned(CycleContext& context, Trial& trial, JobId job,

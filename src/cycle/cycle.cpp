@@ -118,13 +118,28 @@ TaskId nominated_task(const Cluster& cluster, const Decision& d) {
   return d.task;
 }
 
+// Jobs whose members lie together of which some left or moved, and others then got a place beside
+// those that are left: nobody of them can go back alone.
+std::set<JobId> grown_since_it_left(const CycleContext& context) {
+  std::set<JobId> left, grown;
+  for (const Decision& d : context.decisions) {
+    if (d.kind == Decision::Kind::Evict) left.insert(d.job);
+    const bool placed = d.kind == Decision::Kind::Start || d.kind == Decision::Kind::Nominate;
+    if (placed && !d.moved && left.contains(d.job) &&
+        lies_together(context.cluster.shape_of(d.job)))
+      grown.insert(d.job);
+  }
+  return grown;
+}
+
 // Whom one plan evicted, the next may have made room for: then it stays after all. Nobody was told
 // yet.
 void take_back_evictions(CycleContext& context) {
   std::vector<VictimTask> victims;
   std::vector<JobId> gets;
+  const std::set<JobId> grown = grown_since_it_left(context);
   for (const Decision& d : context.decisions) {
-    if (d.kind == Decision::Kind::Evict && d.for_job != d.job)
+    if (d.kind == Decision::Kind::Evict && d.for_job != d.job && !grown.contains(d.job))
       victims.push_back({d.task, d.job, d.group, d.rank, {}, {}, false});
     else if (d.kind != Decision::Kind::Drop && !d.moved && (gets.empty() || gets.back() != d.job))
       gets.push_back(d.job);

@@ -102,15 +102,22 @@ bool RoomMaker::solve(Reach reach) {
   return solved > 0 && probe(all, reach);
 }
 
+// Those that don't just run on; with each, those of its job that leave before it: what is left of a
+// job without its surplus does not leave alone.
 void RoomMaker::record_needed() {
   recorded_.clear();
-  for (const Chosen& chosen : last_) {
-    const bool needed = std::any_of(chosen.begin(), chosen.end(), [&](const Unit* unit) {
-      return std::any_of(unit->tasks.begin(), unit->tasks.end(),
+  std::unordered_set<JobId> jobs;
+  for (auto chosen = last_.rbegin(); chosen != last_.rend(); ++chosen) {
+    const bool needed = std::any_of(chosen->begin(), chosen->end(), [&](const Unit* unit) {
+      return jobs.count(unit->job) > 0 ||
+             std::any_of(unit->tasks.begin(), unit->tasks.end(),
                          [&](const VictimTask& t) { return simulation_.is_needed(t); });
     });
-    if (needed) recorded_.push_back(chosen);
+    if (!needed) continue;
+    for (const Unit* unit : *chosen) jobs.insert(unit->job);
+    recorded_.push_back(*chosen);
   }
+  std::reverse(recorded_.begin(), recorded_.end());
   trial_.rollback(0);
 }
 

@@ -58,6 +58,7 @@ bool place_anew(CycleContext& context, JobId job) {
   Trial trial(context.cluster);
   TaskMarks evicted = leaving_tasks(context.cluster, job);
   clear(trial, job, evicted);
+  if (!is_ready(context.cluster, job, &evicted)) return false;  // had a promise, has not arrived
   const std::vector<Member> members = next_members(context.cluster, job, &evicted);
   if (!attempt(context, trial, job, members, Firmness::Nominate, nullptr).placed) return false;
   context.keep(trial, job);

@@ -15,20 +15,6 @@ std::int64_t blocked(const Ledger& ledger) {
   return std::max<std::int64_t>(0, ledger.nominated - ledger.releasing);
 }
 
-void subtract(Hold& hold, const Hold& held) {
-  hold.cpu_milli = std::max<std::int64_t>(0, hold.cpu_milli - held.cpu_milli);
-  hold.memory_bytes = std::max<std::int64_t>(0, hold.memory_bytes - held.memory_bytes);
-  for (auto& [id, amount] : hold.named)
-    for (const auto& [held_id, held_amount] : held.named)
-      if (id == held_id) amount = std::max<std::int64_t>(0, amount - held_amount);
-  for (auto& part : hold.parts)
-    for (const auto& other : held.parts)
-      if (part.gpu == other.gpu) {
-        part.milli = std::max(0, part.milli - other.milli);
-        part.memory_mib = std::max<std::int64_t>(0, part.memory_mib - other.memory_mib);
-      }
-}
-
 bool is_empty(const Hold& hold) {
   return hold.cpu_milli == 0 && hold.memory_bytes == 0 && hold.parts.empty() &&
          hold.mig_gpus.empty() &&
@@ -38,9 +24,7 @@ bool is_empty(const Hold& hold) {
 
 }  // namespace
 
-Reservations::Reservations(CycleContext& context) : context_(context) {}
-
-Reservations::~Reservations() { set_holds(-1); }
+Reservations::Reservations(CycleContext& context) : context_(context), holds_(context.cluster) {}
 
 Plans Reservations::plans() const {
   Plans plans;
@@ -48,22 +32,6 @@ Plans Reservations::plans() const {
     if (!made.forecast)
       plans[context_.cluster.job(made.value.job).seq] = {made.value.start, made.places};
   return plans;
-}
-
-void Reservations::set_holds(int sign) {
-  for (Made& made : made_)
-    if (made.held == (sign < 0)) set_hold(made, sign);
-}
-
-void Reservations::set_mig_holds(int sign) {
-  for (const Made& made : made_)
-    for (const auto& [node, hold] : made.holds)
-      context_.cluster.hold(node, {0, 0, {}, {}, hold.mig_gpus}, sign);
-}
-
-void Reservations::set_hold(Made& made, int sign) {
-  for (const auto& [node, hold] : made.holds) context_.cluster.hold(node, hold, sign);
-  made.held = sign > 0;
 }
 
 Instant Reservations::end_of(JobId job, Instant start) const {
@@ -141,16 +109,15 @@ std::vector<std::size_t> instants(const Events& events) {
 }  // namespace
 
 bool Reservations::reserve(JobId job, const std::vector<Member>& members) {
-  set_holds(-1);
   // How a GPU will be cut by then nobody knows, so its instances are not shared out in advance.
-  set_mig_holds(+1);
+  holds_.put_up_mig();
   const bool found = search(job, members);
-  set_mig_holds(-1);
   if (found) {
+    holds_.add(found_.value.start, std::move(found_.needs));
     made_.push_back(std::move(found_));
     context_.reservations.push_back(made_.back().value);
   }
-  set_holds(+1);
+  holds_.put_up();
   return found;
 }
 
@@ -212,51 +179,49 @@ bool Reservations::search(JobId job, const std::vector<Member>& members) {
 // Writes down where the job will lie and what has to be kept free for it until then.
 void Reservations::plan(const Trial& trial, std::size_t mark, Made& made) {
   const Cluster& cluster = context_.cluster;
-  std::map<NodeId, std::vector<int>> mig_gpus;
+  std::vector<NodeId> nodes;
+  std::map<NodeId, std::vector<const Task*>> tasks;
   for (std::size_t i = mark; i < trial.changes().size(); ++i) {
     if (trial.changes()[i].kind != Trial::Kind::Placed) continue;
     const Task& task = cluster.task(trial.changes()[i].task);
     made.places.push_back({task.group, task.rank, {task.place.node, task.place.gpus, {}}});
-    for (const MigPick& pick : task.place.mig) mig_gpus[task.place.node].push_back(pick.gpu);
-    const auto& name = cluster.node(task.place.node).spec.name;
-    if (std::find(made.value.nodes.begin(), made.value.nodes.end(), name) == made.value.nodes.end())
-      made.value.nodes.push_back(name);
+    made.forecast = made.forecast || !task.place.mig.empty();
+    if (tasks[task.place.node].empty()) nodes.push_back(task.place.node);
+    tasks[task.place.node].push_back(&task);
   }
-  made.forecast = !mig_gpus.empty();
-  std::vector<NodeId> nodes;
-  for (const Plan::Place& planned : made.places)
-    if (std::find(nodes.begin(), nodes.end(), planned.place.node) == nodes.end())
-      nodes.push_back(planned.place.node);
   for (const NodeId node : nodes) {
-    Hold hold = hold_on(node);
-    hold.mig_gpus = mig_gpus[node];
-    if (!is_empty(hold)) made.holds.emplace_back(node, std::move(hold));
+    made.value.nodes.push_back(cluster.node(node).spec.name);
+    Hold hold = hold_on(node, tasks[node]);
+    if (!is_empty(hold)) made.needs.emplace_back(node, std::move(hold));
   }
 }
 
-// The trial has all reservations nominated and all that ends before the new one releasing. What is
-// nominated beyond what is releasing must be kept free, as far as earlier holds don't do so.
-Hold Reservations::hold_on(NodeId id) const {
+// What these tasks use on the node has to be there: the trial has all reservations nominated and
+// all that ends before the new one releasing, and what is nominated beyond what is releasing must
+// be kept free.
+Hold Reservations::hold_on(NodeId id, const std::vector<const Task*>& tasks) const {
   const NodeState& node = context_.cluster.node(id);
   Hold hold;
-  hold.cpu_milli = blocked(node.cpu_milli);
-  hold.memory_bytes = blocked(node.memory_bytes);
-  for (std::uint32_t i = 0; i < node.named.size(); ++i)
-    if (const std::int64_t amount = blocked(node.named[i]); amount > 0)
-      hold.named.emplace_back(i, amount);
-  for (int gpu = 0; gpu < node.layout->count; ++gpu) {
+  GpuMask gpus = 0;
+  for (const Task* task : tasks) {
+    const Shape& shape = context_.cluster.shape_of(*task);
+    gpus |= task->place.gpus;
+    if (shape.request.resources.cpu_milli > 0) hold.cpu_milli = blocked(node.cpu_milli);
+    if (shape.request.resources.memory_bytes > 0) hold.memory_bytes = blocked(node.memory_bytes);
+    for (const auto& [name, amount] : shape.named)
+      if (const std::int64_t need = blocked(node.named[name]); amount > 0 && need > 0)
+        raise_to(hold, Hold{0, 0, {{name, need}}, {}, {}});
+    for (const MigPick& pick : task->place.mig) hold.mig_gpus.push_back(pick.gpu);
+  }
+  for_each_gpu(gpus, [&](int gpu) {
     GpuState books = node.gpus[static_cast<std::size_t>(gpu)];
     if (books.pinned(View::Future)) {  // whoever is pinned there wants nobody beside it
       books.milli.nominated = kWholeGpu;
       books.memory_mib.nominated = books.memory_mib.capacity;
     }
-    hold.parts.push_back({gpu, static_cast<int>(blocked(books.milli)), blocked(books.memory_mib)});
-  }
-  for (const Made& made : made_)
-    for (const auto& [held_node, held] : made.holds)
-      if (held_node == id) subtract(hold, held);
-  std::erase_if(hold.parts,
-                [](const Hold::Part& part) { return part.milli <= 0 && part.memory_mib <= 0; });
+    const Hold::Part part{gpu, static_cast<int>(blocked(books.milli)), blocked(books.memory_mib)};
+    if (part.milli > 0 || part.memory_mib > 0) hold.parts.push_back(part);
+  });
   return hold;
 }
 
@@ -264,6 +229,9 @@ Reservations::Behind Reservations::place_behind(Trial& trial, JobId job,
                                                 const std::vector<Member>& members) {
   Behind behind;
   behind.attempt = attempt(context_, trial, job, members, Firmness::StartOrNominate, nullptr);
+  // A search that is not exhaustive may miss what an earlier one has found.
+  behind.attempt.placed =
+      behind.attempt.placed || place_as_planned(context_, trial, job, members, View::Now);
   if (behind.attempt.placed || made_.empty() ||
       behind.attempt.reason.constraint == Constraint::Quota)
     return behind;
@@ -272,17 +240,16 @@ Reservations::Behind Reservations::place_behind(Trial& trial, JobId job,
   const bool some =
       std::any_of(made_.begin(), made_.end(), [&](const Made& m) { return end <= m.value.start; });
   if (some) {
-    for (Made& made : made_)
-      if (end <= made.value.start) set_hold(made, -1);
+    holds_.put_up(end);
     behind.attempt = attempt(context_, trial, job, members, Firmness::StartNow, nullptr);
-    set_holds(+1);
-    if (behind.attempt.placed) return behind;
   }
-  set_holds(-1);
-  const std::size_t mark = trial.mark();
-  behind.only_holds = attempt(context_, trial, job, members, Firmness::StartNow, nullptr).placed;
-  trial.rollback(mark);
-  set_holds(+1);
+  if (!behind.attempt.placed) {
+    holds_.lift();
+    const std::size_t mark = trial.mark();
+    behind.only_holds = attempt(context_, trial, job, members, Firmness::StartNow, nullptr).placed;
+    trial.rollback(mark);
+  }
+  holds_.put_up();
   if (behind.only_holds) behind.attempt.reason.constraint = Constraint::Reservation;
   return behind;
 }

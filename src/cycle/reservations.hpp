@@ -5,9 +5,9 @@
 // Work without any runtime estimate is never expected to go.
 //
 // While others are placed behind them, each reservation holds the room that it needs over and above
-// what will have come free by its start (Cluster::hold). Work that ends before a reservation starts
-// may use what that one holds. Nothing of this outlives the phase: reservations are made anew each
-// cycle, so a wrong estimate costs time, never correctness.
+// what will have come free by its start (holds.hpp). Work that ends before a reservation starts may
+// use what that one holds, as far as no other one needs it. Nothing of this outlives the phase:
+// reservations are made anew each cycle, so a wrong estimate costs time, never correctness.
 //
 // A plan of the last cycle stays unless the job can start earlier.
 //
@@ -18,13 +18,13 @@
 
 #include "cycle/attempt.hpp"
 #include "cycle/cycle.hpp"
+#include "cycle/holds.hpp"
 
 namespace gs {
 
 class Reservations {
  public:
   explicit Reservations(CycleContext& context);
-  ~Reservations();
   Reservations(const Reservations&) = delete;
   Reservations& operator=(const Reservations&) = delete;
 
@@ -45,9 +45,8 @@ class Reservations {
   struct Made {
     Reservation value;
     std::vector<Plan::Place> places;
-    std::vector<std::pair<NodeId, Hold>> holds;
-    bool held = false;
-    bool forecast = false;  // nobody knows how MIG GPUs will be cut by then
+    std::vector<Holds::Need> needs;  // until they are held
+    bool forecast = false;           // nobody knows how MIG GPUs will be cut by then
   };
   // What changes at an instant: tasks that will have gone by then, or a reservation that has run
   // out.
@@ -59,14 +58,12 @@ class Reservations {
 
   std::vector<Event> events() const;
   void plan(const Trial& trial, std::size_t mark, Made& made);
-  Hold hold_on(NodeId node) const;
+  Hold hold_on(NodeId node, const std::vector<const Task*>& tasks) const;
   Instant end_of(JobId job, Instant start) const;
-  void set_holds(int sign);
-  void set_hold(Made& made, int sign);
-  void set_mig_holds(int sign);
   bool search(JobId job, const std::vector<Member>& members);
 
   CycleContext& context_;
+  Holds holds_;
   std::vector<Made> made_;
   Made found_;  // by the last search
 };

@@ -5,21 +5,15 @@
 #include "cycle/attempt.hpp"
 #include "cycle/stay.hpp"
 #include "queue/order_tree.hpp"
+#include "queue/quota.hpp"
 
 namespace gs {
-namespace {
-
-std::uint64_t member_key(JobId job, int group, int rank) {
-  return std::uint64_t{job.v} << 32 | static_cast<std::uint64_t>(group) << 20 |
-         static_cast<std::uint64_t>(rank);
-}
-
-}  // namespace
 
 bool Simulation::run(Trial& trial, const Ask& ask) {
   evicted_.clear();
   needed_.clear();
   left_.clear();
+  over_limit_.clear();
   hopeless_.clear();
   lost_.clear();
   moved_ = 0;
@@ -27,13 +21,17 @@ bool Simulation::run(Trial& trial, const Ask& ask) {
   evict(trial, ask);
   if (!serve(trial, ask)) return false;
   let_stay(trial, ask);
+  if (!moves_within_limits()) return false;
   take_stock(ask);
   return true;
 }
 
 void Simulation::evict(Trial& trial, const Ask& ask) {
+  for (const VictimTask& task : ask.victims)
+    if (exceeds_now(context_.cluster, context_.cluster.job(task.job).tenant))
+      over_limit_.insert(task.job);
   for (const VictimTask& task : ask.victims) {
-    left_.insert(member_key(task.job, task.group, task.rank));
+    left_[task.job].emplace(task.group, task.rank);
     if (task.nominated) {
       trial.drop(task.id);
       // If it was to move there, the task that it replaces still leaves; it may move elsewhere.
@@ -73,7 +71,7 @@ bool Simulation::serve(Trial& trial, const Ask& ask) {
     if (job == ask.job) {
       if (!ask.job_first && !place_job()) return false;
     } else if (come_back(trial, ask, job)) {
-      if (has_more_to_place(job)) queue(job);
+      if (!left_[job].empty()) queue(job);
     } else if (ask.nobody_lost) {
       return false;
     }
@@ -81,39 +79,67 @@ bool Simulation::serve(Trial& trial, const Ask& ask) {
   return true;
 }
 
-// A job comes back with what it can't run without, and then task by task.
-bool Simulation::has_more_to_place(JobId job) const {
-  const std::vector<Member> next = next_members(context_.cluster, job, &evicted_);
-  return std::any_of(next.begin(), next.end(), [&](const Member& m) {
-    return left_.count(member_key(job, m.group, m.rank)) > 0;
-  });
+// Members of a group are alike: instead of one that did not run, one comes back that did.
+std::vector<Member> Simulation::those_that_left(JobId job, std::vector<Member> members) const {
+  std::set<std::pair<int, int>> open = left_.at(job);
+  std::vector<Member> back, strangers;
+  for (const Member& m : members)
+    (open.erase({m.group, m.rank}) > 0 ? back : strangers).push_back(m);
+  for (const Member& m : strangers) {
+    const auto instead = open.lower_bound({m.group, 0});
+    if (instead == open.end() || instead->first != m.group) continue;
+    back.push_back({instead->first, instead->second});
+    open.erase(instead);
+  }
+  return back;
 }
 
+// A job comes back with what it can't run without, and then task by task.
 bool Simulation::come_back(Trial& trial, const Ask& ask, JobId job) {
   const JobRecord& record = context_.cluster.job(job);
   const bool fresh = record.active_tasks == 0;
   const std::uint64_t kind = std::uint64_t{record.tenant.v} << 32 | record.shape.v;
   // Room only shrinks while others come back: what its twin did not find, it does not find either.
   if (fresh && hopeless_.count(kind) > 0) return false;
-  if (!is_ready(context_.cluster, job, &evicted_)) return false;
-  const std::vector<Member> members = next_members(context_.cluster, job, &evicted_);
+  if (over_limit_.contains(job) || !is_ready(context_.cluster, job, &evicted_)) return false;
+  const std::vector<Member> members =
+      those_that_left(job, next_members(context_.cluster, job, &evicted_));
   if (!attempt(context_, trial, job, members, Firmness::Nominate, ask.among).placed) {
     if (fresh) hopeless_.insert(kind);
     return false;
   }
-  for (const Member& m : members) left_.erase(member_key(job, m.group, m.rank));
+  for (const Member& m : members) left_[job].erase({m.group, m.rank});
   return true;
 }
 
 void Simulation::let_stay(Trial& trial, const Ask& ask) {
   left_.clear();
   for (const VictimTask* task : gs::let_stay(trial, ask.victims, {ask.job}))
-    left_.insert(member_key(task->job, task->group, task->rank));
+    left_[task->job].emplace(task->group, task->rank);
+}
+
+// Others may have stayed after a job had found its new place, and that may be a larger GPU.
+bool Simulation::moves_within_limits() const {
+  const Cluster& cluster = context_.cluster;
+  std::unordered_set<JobId> seen;
+  return std::all_of(victims_.begin(), victims_.end(), [&](const VictimTask& victim) {
+    if (over_limit_.contains(victim.job) || !seen.insert(victim.job).second) return true;
+    const JobRecord& record = cluster.job(victim.job);
+    Usage moved;
+    std::vector<std::uint32_t> models;
+    for (const TaskId id : record.tasks) {
+      const Task& task = cluster.task(id);
+      if (task.state != TaskState::Nominated) continue;
+      moved += cluster.usage(task);
+      if (const auto model = model_of(cluster, task)) models.push_back(*model);
+    }
+    return !exceeded(cluster, record.tenant, record.preemptible, moved, models);
+  });
 }
 
 void Simulation::take_stock(const Ask& ask) {
   for (const VictimTask& task : ask.victims) {
-    if (left_.count(member_key(task.job, task.group, task.rank)) > 0) {
+    if (left_[task.job].contains({task.group, task.rank})) {
       lost_.push_back(task);
       needed_.set(task.id);
     } else if (task.nominated || context_.cluster.task(task.id).state != TaskState::Running) {

@@ -3,10 +3,17 @@
 // They all leave; then they and the waiting job are placed anew, in the order in which they would
 // be served. Who finds its own place again runs on; who finds another one is moved; who finds none
 // is lost. In the end, whoever left although nobody took its old place stays there.
+//
+// Only those that left come back, so nobody has more afterwards than before. A move is a start like
+// any other: limits hold for it. Who is over a limit already (it was lowered) can stay or go, but
+// not move.
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "cycle/cycle.hpp"
@@ -40,14 +47,16 @@ class Simulation {
   void evict(Trial& trial, const Ask& ask);
   bool serve(Trial& trial, const Ask& ask);
   bool come_back(Trial& trial, const Ask& ask, JobId job);
-  bool has_more_to_place(JobId job) const;
+  std::vector<Member> those_that_left(JobId job, std::vector<Member> members) const;
+  bool moves_within_limits() const;
   void let_stay(Trial& trial, const Ask& ask);
   void take_stock(const Ask& ask);
 
   CycleContext& context_;
   TaskMarks evicted_;
   TaskMarks needed_;
-  std::unordered_set<std::uint64_t> left_;      // members that left and have no place yet
+  std::unordered_map<JobId, std::set<std::pair<int, int>>> left_;  // members without a place yet
+  std::unordered_set<JobId> over_limit_;                           // jobs that can't move
   std::unordered_set<std::uint64_t> hopeless_;  // tenant and shape that found none
   std::vector<VictimTask> victims_;
   std::vector<VictimTask> lost_;

@@ -4,44 +4,12 @@
 #include <unordered_map>
 
 #include "base/check.hpp"
+#include "cycle/exchange.hpp"
 #include "queue/members.hpp"
 #include "queue/quota.hpp"
 
 namespace gs {
-namespace {
 
-bool in_balance(const Ledger& ledger) { return ledger.free(View::Future) >= 0; }
-
-// A pinned device is for the tasks of one job.
-bool only_one_job_on(const Cluster& cluster, const NodeState& node, int gpu) {
-  JobId owner;
-  for (const TaskId id : node.tasks) {
-    const Task& task = cluster.task(id);
-    if (task.state == TaskState::Releasing || (task.place.gpus & gpu_bit(gpu)) == 0) continue;
-    if (owner.valid() && task.job != owner) return false;
-    owner = task.job;
-  }
-  return true;
-}
-
-// Whether everybody who is to be on this task's node and devices has room there.
-bool is_sound(const Cluster& cluster, const Task& task) {
-  const NodeState& node = cluster.node(task.place.node);
-  bool sound = in_balance(node.cpu_milli) && in_balance(node.memory_bytes);
-  for (const Ledger& named : node.named) sound &= in_balance(named);
-  for_each_gpu(task.place.gpus, [&](int gpu) {
-    const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
-    sound &= in_balance(books.milli) && in_balance(books.memory_mib);
-    if (books.pinned(View::Future)) sound &= only_one_job_on(cluster, node, gpu);
-  });
-  for (const MigPick& pick : task.place.mig)
-    for (const auto& gpu : node.mig)
-      for (const auto& instance : gpu.instances)
-        if (gpu.gpu == pick.gpu && instance.id == pick.id) sound &= !instance.nominated;
-  return sound;
-}
-
-// Whether where one member lies says something about where the others may lie.
 bool lies_together(const JobShape& shape) {
   const auto wishes = [](const TopologyWish& wish) {
     return !wish.required_level.empty() || !wish.preferred_level.empty();
@@ -52,8 +20,6 @@ bool lies_together(const JobShape& shape) {
          std::any_of(shape.sets.begin(), shape.sets.end(),
                      [&](const GroupSet& s) { return wishes(s.topology); });
 }
-
-}  // namespace
 
 namespace {
 
@@ -66,15 +32,6 @@ bool own_pins(const Cluster& cluster, const Task& task) {
     own &= !owner.valid() || owner == task.job;
   });
   return own;
-}
-
-// The member's task in this state; invalid if there is none.
-TaskId place_of(const Cluster& cluster, const VictimTask& member, TaskState state) {
-  for (const TaskId id : cluster.job(member.job).tasks) {
-    const Task& task = cluster.task(id);
-    if (task.group == member.group && task.rank == member.rank && task.state == state) return id;
-  }
-  return {};
 }
 
 // A promise as it was when the trial first gave it up.
@@ -146,33 +103,6 @@ bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks,
   return false;
 }
 
-// A member of the same group is to move to where this one is, and this one elsewhere: they are
-// alike, so this one stays and the other goes there.
-void let_sibling_move(Trial& trial, const VictimTask& task) {
-  const Cluster& cluster = trial.cluster();
-  const TaskId promise = place_of(cluster, task, TaskState::Nominated);
-  if (task.nominated || !promise.valid() || cluster.task(task.id).state != TaskState::Releasing)
-    return;
-  const Task own = cluster.task(task.id), moved = cluster.task(promise);
-  if (!own.place.mig.empty() || !moved.place.mig.empty()) return;
-  for (const TaskId id : std::vector<TaskId>(cluster.job(task.job).tasks)) {
-    const Task sibling = cluster.task(id);
-    const bool takes_it = sibling.state == TaskState::Nominated && id != promise &&
-                          sibling.group == task.group && sibling.place.node == own.place.node &&
-                          (sibling.place.gpus & own.place.gpus) != 0;
-    if (!takes_it) continue;
-    const std::size_t mark = trial.mark();
-    trial.drop(promise);
-    trial.drop(id);
-    trial.spare(task.id);
-    const TaskId there = trial.place(task.job, sibling.group, sibling.rank, moved.place,
-                                     TaskState::Nominated, sibling.since);
-    if (!is_sound(cluster, cluster.task(task.id)) || !is_sound(cluster, cluster.task(there)))
-      trial.rollback(mark);
-    return;
-  }
-}
-
 // Those of the job that can stay do; the others give up what they have elsewhere. Only if no fewer
 // have a place in the end.
 void stay_together(Trial& trial, const std::vector<const VictimTask*>& tasks,
@@ -192,26 +122,61 @@ void stay_together(Trial& trial, const std::vector<const VictimTask*>& tasks,
 
 }  // namespace
 
+namespace {
+
+bool is_home(const Trial& trial, const VictimTask& task) {
+  const Cluster& cluster = trial.cluster();
+  if (!task.nominated) return cluster.task(task.id).state == TaskState::Running;
+  const TaskId promise = place_of(cluster, task, TaskState::Nominated);
+  if (!promise.valid()) return false;
+  const Allocation& place = cluster.task(promise).place;
+  const Allocation home = dropped(trial, task.id).place;
+  return place.node == home.node && place.gpus == home.gpus && home.mig.empty();
+}
+
+// Whether none of them has a place elsewhere: then whoever goes back finds the others as they were.
+bool nobody_moved(const Trial& trial, const std::vector<const VictimTask*>& tasks) {
+  return std::all_of(tasks.begin(), tasks.end(), [&](const VictimTask* task) {
+    return is_lost(trial.cluster(), *task) || is_home(trial, *task);
+  });
+}
+
+using VictimTasks = std::vector<const VictimTask*>;
+
+void let_job_stay(Trial& trial, const VictimTasks& tasks, const std::vector<JobId>& gets,
+                  bool give_up) {
+  const bool together = lies_together(trial.cluster().shape_of(tasks.front()->job));
+  if (stay(trial, tasks, gets)) return;
+  for (const VictimTask* task : tasks) {
+    exchange_with_sibling(trial, *task);
+    if (give_up) exchange_instances(trial, *task);
+  }
+  if (together && give_up) stay_together(trial, tasks, gets);
+  if (together && !nobody_moved(trial, tasks)) return;
+  for (const VictimTask* task : tasks) stay(trial, {task}, gets);
+}
+
+}  // namespace
+
 std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims,
                                         const std::vector<JobId>& gets, bool give_up) {
   const Cluster& cluster = trial.cluster();
   std::vector<JobId> jobs;
-  std::unordered_map<JobId, std::vector<const VictimTask*>> tasks;  // last to leave first
+  std::unordered_map<JobId, VictimTasks> tasks;  // last to leave first
   for (auto task = victims.rbegin(); task != victims.rend(); ++task) {
     if (tasks[task->job].empty()) jobs.push_back(task->job);
     tasks[task->job].push_back(&*task);
   }
-  for (const JobId job : jobs) {
-    const std::vector<const VictimTask*>& all = tasks[job];
-    if (stay(trial, all, gets)) continue;
-    for (const VictimTask* task : all) let_sibling_move(trial, *task);
-    if (lies_together(cluster.shape_of(job))) {
-      if (give_up) stay_together(trial, all, gets);
-      continue;
-    }
-    for (const VictimTask* task : all) stay(trial, {task}, gets);
+  const auto at_home = [&] {
+    return std::count_if(victims.begin(), victims.end(),
+                         [&](const VictimTask& task) { return is_home(trial, task); });
+  };
+  // Who goes home gives up where it was to go, and somebody else may be at home there.
+  for (auto before = at_home() - 1; before < at_home();) {
+    before = at_home();
+    for (const JobId job : jobs) let_job_stay(trial, tasks[job], gets, give_up);
   }
-  std::vector<const VictimTask*> lost;
+  VictimTasks lost;
   for (const VictimTask& task : victims)
     if (is_lost(cluster, task)) lost.push_back(&task);
   return lost;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <numeric>
 
 namespace gs {
 namespace {
@@ -97,6 +98,21 @@ std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool
     if (!broken) broken = model_exceeded(cluster, r, models);
     return broken;
   });
+}
+
+bool exceeds_now(const Cluster& cluster, TenantId tenant) {
+  for (TenantId id = tenant; id.valid(); id = cluster.tenant(id).parent) {
+    const TenantRecord& r = cluster.tenant(id);
+    const Quota& q = r.spec.limit;
+    if (r.used.gpu_milli > q.gpu_milli || r.used.gpu_memory_mib > q.gpu_memory_mib ||
+        r.used.cpu_milli > q.cpu_milli || r.used.memory_bytes > q.memory_bytes ||
+        r.running_jobs > q.running_jobs)
+      return true;
+    std::vector<std::uint32_t> models(r.milli_by_model.size());
+    std::iota(models.begin(), models.end(), 0U);
+    if (model_exceeded(cluster, r, models)) return true;
+  }
+  return false;
 }
 
 std::optional<std::uint32_t> model_of(const Cluster& cluster, const Task& task) {

@@ -32,6 +32,8 @@ std::optional<QuotaState> over_guaranteed(const Cluster& cluster, TenantId tenan
 // model included. `models`: those of the GPUs that were added.
 std::optional<QuotaState> exceeded(const Cluster& cluster, TenantId tenant, bool preemptible,
                                    const Usage& added, const std::vector<std::uint32_t>& models);
+// Whether the tenant, or one above it, has more than it may: a limit was lowered under what runs.
+bool exceeds_now(const Cluster& cluster, TenantId tenant);
 // The model of the GPUs that a task has, whole or in parts; nothing if it has none.
 std::optional<std::uint32_t> model_of(const Cluster& cluster, const Task& task);
 // A limit that the request alone exceeds: it can never run, however long it waits.

@@ -188,7 +188,7 @@ void Checkers::check_quota(const MirrorJob& job) {
       const auto taken = t->milli_by_model.find(model);
       const bool uses = std::any_of(job.tasks.begin(), job.tasks.end(), [&](const auto& entry) {
         const auto& gpus_of = entry.second.place.gpus;
-        return !gpus_of.empty() &&
+        return entry.second.since == now_ && !entry.second.stopping && !gpus_of.empty() &&
                entry.second.node->spec.gpus[static_cast<std::size_t>(gpus_of[0])].model == model;
       });
       if (uses && taken != t->milli_by_model.end() && taken->second > gpus * kWholeGpu)

@@ -165,6 +165,25 @@ TEST_F(Story, of_a_limit_exceeded) {
   expect("quota", "2000 gpu_milli of 1000");
 }
 
+TEST_F(Story, of_a_limit_by_model) {
+  Node other = node("b1");
+  for (Gpu& gpu : other.gpus) gpu.model = "other";
+  tell(PutNode{other});
+  Job elastic = job("j", 3, 1);
+  elastic.groups[0].min = 1;
+  submit(elastic);
+  start("j", {at("j", 0, "a1", {0})});
+  Tenant tenant;
+  tenant.id = "t";
+  tenant.limit.gpus_by_model = {{node("a1").gpus[0].model, 0}};
+  tell(PutTenant{tenant});
+  now = now + seconds(1);
+  start("j", {at("j", 1, "b1", {0})});
+  expect_nothing();  // what runs was within the limit when it started
+  start("j", {at("j", 2, "a1", {1})});
+  expect("quota", "2000 milli of 0");
+}
+
 TEST_F(Story, of_an_eviction_for_nothing) {
   run_j_before_urgent_k();
   tick({StopTasks{"j", {{"j", 0, 0}}, StopReason::Preempted, "k"},

@@ -1,6 +1,7 @@
 #include "sim/faults.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -111,7 +112,10 @@ std::vector<SeedResult> run_seeds(const FaultsOptions& options) {
 Json shrunk_json(const Shrunk& shrunk) {
   Json lines = Json::array();
   for (const Action& action : shrunk.script.actions) lines.push_back(describe_fully(action));
-  return {{"failure", shrunk.failure}, {"attempts", shrunk.attempts}, {"actions", lines}};
+  return {{"failure", shrunk.failure},
+          {"attempts", shrunk.attempts},
+          {"done", shrunk.done},
+          {"actions", lines}};
 }
 
 // The small script, and what the engine answered to each of its actions.
@@ -120,8 +124,8 @@ void print_shrunk(const Shrunk& shrunk) {
     fmt::print("  played from its list of actions, it does not fail\n");
     return;
   }
-  fmt::print("  {} actions are enough ({} attempts):\n", shrunk.script.actions.size(),
-             shrunk.attempts);
+  fmt::print("  {} actions are enough ({} attempts{}):\n", shrunk.script.actions.size(),
+             shrunk.attempts, shrunk.done ? "" : ", then the time was up");
   for (const Action& action : shrunk.script.actions) fmt::print("    {}\n", describe_fully(action));
   fmt::print("  and this is how it goes:\n");
   std::fflush(stdout);
@@ -141,11 +145,14 @@ void print_shrunk(const Shrunk& shrunk) {
 
 Shrunk shrink_seed(const SeedResult& result, const FaultsOptions& options) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  return shrink(record_seed(result.seed, options.steps, result.actions), failure_of, 3000,
-                [&](std::size_t actions, int attempts) {
-                  if (terminal)
-                    fmt::print(stderr, "\r{} actions after {} attempts   \r", actions, attempts);
-                });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(options.shrink_s);
+  const ShrinkLimits limits{3000, [&] { return std::chrono::steady_clock::now() >= until; }};
+  Script script = record_seed(result.seed, options.steps, result.actions);
+  // A broken book is to be seen as soon as it is broken; nobody else needs recounts.
+  if (result.finding->checker != "died") script.verify_every = 64;
+  return shrink(std::move(script), failure_of, limits, [&](std::size_t actions, int attempts) {
+    if (terminal) fmt::print(stderr, "\r{} actions after {} attempts   \r", actions, attempts);
+  });
 }
 
 void print_table(const std::vector<SeedResult>& results, const FaultsOptions& options) {
@@ -213,6 +220,9 @@ void add_faults(CLI::App& sim, int& exit_code) {
   command->add_option("--jobs", options->jobs, "Seeds at a time; 0: one for each processor")
       ->capture_default_str();
   command->add_flag("--shrink", options->shrink, "Make a failing seed as small as it can be");
+  command->add_option("--shrink-time", options->shrink_s, "Seconds to shrink a seed at most")
+      ->check(CLI::Range(1, 86'400))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "One JSON document on stdout");
   command->callback([options, &exit_code] { exit_code = run_faults(*options); });
 }

@@ -18,6 +18,7 @@ struct FaultsOptions {
   std::uint64_t steps = 1000;
   int jobs = 0;  // seeds at a time; 0: as many as there are processors
   bool shrink = false;
+  int shrink_s = 120;  // for each failing seed
   bool json = false;
 };
 

@@ -42,28 +42,31 @@ bool stays_calm(const Script& script) {
 
 class Shrinker {
  public:
-  Shrinker(Script script, const FailureOf& failure, int max_attempts,
+  Shrinker(Script script, const FailureOf& failure, const ShrinkLimits& limits,
            const std::function<void(std::size_t, int)>& progress)
       : best_(std::move(script)),
         failure_of_(failure),
         failure_(failure(best_)),
-        max_attempts_(max_attempts),
+        limits_(limits),
         progress_(progress) {}
 
   Shrunk run() {
     if (!failure_.empty()) {
       int before = 0;
+      forget_old_jobs();
       do {
         before = taken_;
         remove_chunks();
         simplify();
       } while (taken_ > before && left());
     }
-    return {best_, failure_, attempts_};
+    return {best_, failure_, attempts_, left()};
   }
 
  private:
-  bool left() const { return attempts_ < max_attempts_; }
+  bool left() const {
+    return attempts_ < limits_.max_attempts && (!limits_.stop || !limits_.stop());
+  }
 
   bool take(Script candidate) {
     if (candidate.calm && !stays_calm(candidate)) return false;
@@ -73,6 +76,23 @@ class Shrinker {
     ++taken_;
     if (progress_) progress_(best_.actions.size(), attempts_);
     return true;
+  }
+
+  // In a long story most jobs have long ended: perhaps only the last few matter. Says so in a few
+  // attempts, where removing chunks takes hundreds.
+  void forget_old_jobs() {
+    const auto is_submit = [](const Action& action) {
+      const auto* command = std::get_if<Command>(&action.what);
+      return command != nullptr && std::holds_alternative<SubmitJob>(*command);
+    };
+    const auto jobs = std::count_if(best_.actions.begin(), best_.actions.end(), is_submit);
+    for (std::ptrdiff_t kept = 16; kept < jobs && left(); kept *= 2) {
+      Script candidate = best_;
+      std::ptrdiff_t number = 0;
+      std::erase_if(candidate.actions,
+                    [&](const Action& a) { return is_submit(a) && ++number <= jobs - kept; });
+      if (take(std::move(candidate))) return;
+    }
   }
 
   void remove_chunks() {
@@ -104,7 +124,7 @@ class Shrinker {
   Script best_;
   const FailureOf& failure_of_;
   std::string failure_;
-  int max_attempts_;
+  const ShrinkLimits& limits_;
   int attempts_ = 0;
   int taken_ = 0;  // attempts that failed in the same way
   const std::function<void(std::size_t, int)>& progress_;
@@ -167,7 +187,7 @@ constexpr GroupChange kGroupChanges[] = {
     [](Group& g) {
       GpuRequest whole;
       whole.count = 1;
-      return reset(g.request.gpu, whole);
+      return g.request.gpu != GpuRequest{} && reset(g.request.gpu, whole);
     },
 };
 
@@ -251,9 +271,9 @@ std::string failure_of(const Script& script) {
   return result.died ? crash_of(result.last_words) : result.answer;
 }
 
-Shrunk shrink(Script script, const FailureOf& failure, int max_attempts,
+Shrunk shrink(Script script, const FailureOf& failure, const ShrinkLimits& limits,
               const std::function<void(std::size_t, int)>& progress) {
-  return Shrinker(std::move(script), failure, max_attempts, progress).run();
+  return Shrinker(std::move(script), failure, limits, progress).run();
 }
 
 }  // namespace gs

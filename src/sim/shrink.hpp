@@ -19,10 +19,16 @@ struct Shrunk {
   Script script;
   std::string failure;  // of both
   int attempts = 0;
+  bool done = true;  // false: it was told to stop, and a smaller one may do
+};
+
+struct ShrinkLimits {
+  int max_attempts = 3000;
+  std::function<bool()> stop = {};  // asked before each attempt
 };
 
 using FailureOf = std::function<std::string(const Script&)>;
-Shrunk shrink(Script script, const FailureOf& failure, int max_attempts = 3000,
+Shrunk shrink(Script script, const FailureOf& failure, const ShrinkLimits& limits = {},
               const std::function<void(std::size_t actions, int attempts)>& progress = {});
 
 // One line per action with everything about it that is not as usual.

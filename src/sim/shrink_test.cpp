@@ -105,6 +105,39 @@ TEST(Shrink, makes_jobs_plain) {
   EXPECT_EQ(plain.groups[0].topology, TopologyWish{});
 }
 
+TEST(Shrink, of_many_jobs_the_last_few_are_tried_first) {
+  Script script;
+  for (int i = 0; i < 2000; ++i) {
+    Job job;
+    job.id = "j" + std::to_string(i);
+    job.groups.resize(1);
+    script.actions.push_back({Instant{}, SubmitJob{job}, {}});
+  }
+  const auto last_is_there = [](const Script& s) {
+    const auto* command =
+        s.actions.empty() ? nullptr : std::get_if<Command>(&s.actions.back().what);
+    return command != nullptr && std::get<SubmitJob>(*command).job.id == "j1999"
+               ? std::string("yes")
+               : std::string{};
+  };
+  const Shrunk shrunk = shrink(script, last_is_there);
+  EXPECT_EQ(shrunk.script.actions.size(), 1U);
+  EXPECT_LT(shrunk.attempts, 60);
+}
+
+TEST(Shrink, told_to_stop_it_gives_the_smallest_so_far) {
+  int asked = 0;
+  const ShrinkLimits limits{3000, [&] { return ++asked > 10; }};
+  const auto failure = [](const Script& script) {
+    return cancels(script, "x3") && cancels(script, "x17") ? std::string("both") : std::string{};
+  };
+  const Shrunk shrunk = shrink(script_of(40), failure, limits);
+  EXPECT_FALSE(shrunk.done);
+  EXPECT_EQ(shrunk.failure, "both");
+  EXPECT_LT(shrunk.script.actions.size(), 40U);
+  EXPECT_GT(shrunk.script.actions.size(), 2U);
+}
+
 TEST(Shrink, what_does_not_fail_stays_as_it_is) {
   const Shrunk shrunk = shrink(script_of(5), failure_of);
   EXPECT_EQ(shrunk.failure, "");

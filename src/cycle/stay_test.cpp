@@ -1,0 +1,120 @@
+#include "cycle/stay.hpp"
+
+#include <gtest/gtest.h>
+
+#include "queue/lab_test.hpp"
+
+namespace gs {
+namespace {
+
+class Stay : public testing::Test {
+ protected:
+  VictimTask leave(Trial& trial, JobId job, int rank) {
+    for (const TaskId id : lab.cluster.job(job).tasks) {
+      const Task& task = lab.cluster.task(id);
+      if (task.rank != rank) continue;
+      trial.evict(id);
+      return {id, job, 0, rank, task.place.node, {}, false};
+    }
+    return {};
+  }
+  void promise(Trial& trial, JobId job, int rank, NodeId node, int gpu) {
+    trial.place(job, 0, rank, {node, gpu_bit(gpu), {}}, TaskState::Nominated, Instant{});
+  }
+  bool runs(const VictimTask& task) const {
+    return lab.cluster.task(task.id).state == TaskState::Running;
+  }
+
+  QueueLab lab;
+  NodeId a = lab.node("a", 2);
+  NodeId b = lab.node("b", 1);
+  TenantId tenant = lab.tenant("t", 0);
+};
+
+// The other one was to move to where a member could stay. Once it stays itself, so does the member,
+// although the rest of its gang has to go.
+TEST_F(Stay, who_goes_home_makes_room_for_others_to_stay) {
+  Job gang = QueueLab::job("gang", 1, 2, 1);
+  gang.groups[0].topology.required_level = "node";
+  const JobId together = lab.running(gang, tenant, a);
+  const JobId other = lab.running(QueueLab::job("other", 1), tenant, b);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, other, 0), leave(trial, together, 1),
+                                           leave(trial, together, 0)};
+  promise(trial, gets, 0, a, 1);
+  promise(trial, other, 0, a, 0);
+  const auto lost = let_stay(trial, victims, {gets});
+  EXPECT_TRUE(runs(victims[0]));
+  EXPECT_TRUE(runs(victims[2]));
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0], &victims[1]);
+}
+
+TEST_F(Stay, a_gang_that_moves_together_leaves_nobody_behind) {
+  Job gang = QueueLab::job("gang", 1, 2, 1);
+  gang.groups[0].topology.required_level = "node";
+  const JobId together = lab.running(gang, tenant, a);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  const NodeId c = lab.node("c", 2);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, together, 1), leave(trial, together, 0)};
+  promise(trial, gets, 0, a, 1);
+  promise(trial, together, 0, c, 0);
+  promise(trial, together, 1, c, 1);
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_FALSE(runs(victims[0]));
+  EXPECT_FALSE(runs(victims[1]));
+}
+
+TEST_F(Stay, siblings_exchange_places_that_are_alike) {
+  const JobId pair = lab.running(QueueLab::job("pair", 1, 2, 1), tenant, a);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, pair, 1), leave(trial, pair, 0)};
+  promise(trial, gets, 0, a, 1);
+  promise(trial, pair, 0, b, 0);
+  promise(trial, pair, 1, a, 0);
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_FALSE(runs(victims[0]));
+  EXPECT_TRUE(runs(victims[1]));
+}
+
+TEST_F(Stay, siblings_that_need_no_device_do_not_swap_nodes) {
+  const JobId gang = lab.add(QueueLab::job("gang", 0, 3, 1), tenant);
+  lab.run(gang, 0, a);
+  lab.run(gang, 1, b);
+  lab.run(gang, 2, a);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  for (const NodeId node : {a, b})  // CPU for two is left
+    lab.cluster.hold(node, {998'000, 0, {}, {}, {}}, +1);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, gang, 2), leave(trial, gang, 1),
+                                           leave(trial, gang, 0)};
+  promise(trial, gets, 0, a, 1);
+  trial.place(gang, 0, 0, {b, 0, {}}, TaskState::Nominated, Instant{});
+  trial.place(gang, 0, 1, {a, 0, {}}, TaskState::Nominated, Instant{});
+  trial.place(gang, 0, 2, {b, 0, {}}, TaskState::Nominated, Instant{});
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_TRUE(runs(victims[1]));
+  EXPECT_TRUE(runs(victims[2]));
+  EXPECT_FALSE(runs(victims[0])) << "somebody has to go";
+}
+
+TEST_F(Stay, packs_of_ranks_are_not_exchanged) {
+  Job packs = QueueLab::job("packs", 1, 2, 1);
+  packs.groups[0].slices = {{"node", 1}};
+  const JobId pair = lab.running(packs, tenant, a);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, pair, 1), leave(trial, pair, 0)};
+  promise(trial, gets, 0, a, 1);
+  promise(trial, pair, 0, b, 0);
+  promise(trial, pair, 1, a, 0);
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_FALSE(runs(victims[0]));
+  EXPECT_FALSE(runs(victims[1]));
+}
+
+}  // namespace
+}  // namespace gs
