@@ -145,6 +145,8 @@ def purity(path, text):
     parts = path.split("/")
     if parts[0] != "src" or parts[1] not in PURE_LAYERS or path.endswith("_test.cpp"):
         return
+    if path == "src/base/log.cpp":  # writes logs, which decisions never do
+        return
     code = blank(text)
     for pattern, what in IMPURE:
         for match in re.finditer(pattern, code):

@@ -217,14 +217,13 @@ std::string shape_of(Session& session) {
                          "WHERE table_schema = 'public' ORDER BY 1",
                          {}, add)
                   .ok());
-  EXPECT_TRUE(session
-                  .query("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
-                         {}, add)
-                  .ok());
-  EXPECT_TRUE(session
-                  .query("SELECT prosrc FROM pg_proc WHERE proname = 'advance_turn' ORDER BY 1", {},
-                         add)
-                  .ok());
+  EXPECT_TRUE(
+      session
+          .query("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1", {}, add)
+          .ok());
+  EXPECT_TRUE(
+      session.query("SELECT prosrc FROM pg_proc WHERE proname = 'advance_turn' ORDER BY 1", {}, add)
+          .ok());
   return shape;
 }
 
