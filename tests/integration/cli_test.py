@@ -331,9 +331,8 @@ class Failing(CliTest):
                               env=environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_an_unfinished_line_of_unicode_is_printable(self):
-        job = self.submit("--hold", "--name", "esc\x1b[31mape")
-        self.assertNotIn("\x1b", self.cli("jobs").out)
+    def test_texts_of_others_do_not_steer_the_terminal(self):
+        job = self.submit("--hold", "--name", "script", "--script", "printf '\\033[31m'\n\x1b[2J")
         self.assertNotIn("\x1b", self.cli("get", job).out)
 
 
