@@ -18,7 +18,7 @@ namespace gs::agent {
 namespace {
 
 constexpr std::int64_t kFirstPauseMs = 100, kLastPauseMs = 5000;
-constexpr const char* kAutomatic = "8xH100-SXM5-80GB";
+constexpr const char* kAutomatic = "16xH100-SXM5-80GB";
 
 std::int64_t sample_interval_ms(const Options& options) {
   return options.heartbeat_ms > 0 ? std::clamp<std::int64_t>(options.heartbeat_ms, 50, 1000) : 1000;
