@@ -103,9 +103,12 @@ class Served {
   Served& operator=(const Served&) = delete;
 
   std::string add_tenant() const {
-    const Json tenant{{"name", "bench"},          {"max_gpus", 1000000},
-                      {"max_gpu_memory_mb", 1e9}, {"max_cpu_cores", 1000000},
-                      {"max_memory_mb", 1e9},     {"max_concurrent_jobs", 1000000}};
+    const Json tenant{{"name", "bench"},
+                      {"max_gpus", 1000000},
+                      {"max_gpu_memory_mb", 1000000000},
+                      {"max_cpu_cores", 1000000},
+                      {"max_memory_mb", 1000000000},
+                      {"max_concurrent_jobs", 1000000}};
     return Json::parse(post(port, "/api/v1/tenants", tenant)).at("id");
   }
 
