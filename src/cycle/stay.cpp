@@ -141,19 +141,30 @@ bool nobody_moved(const Trial& trial, const std::vector<const VictimTask*>& task
   });
 }
 
+// How many of them have a place elsewhere.
+int count_elsewhere(const Trial& trial, const std::vector<const VictimTask*>& tasks) {
+  return static_cast<int>(std::count_if(tasks.begin(), tasks.end(), [&](const VictimTask* task) {
+    return place_of(trial.cluster(), *task, TaskState::Nominated).valid() && !is_home(trial, *task);
+  }));
+}
+
 using VictimTasks = std::vector<const VictimTask*>;
 
 void let_job_stay(Trial& trial, const VictimTasks& tasks, const std::vector<JobId>& gets,
                   bool give_up) {
   const bool together = lies_together(trial.cluster().shape_of(tasks.front()->job));
-  if (stay(trial, tasks, gets)) return;
+  const bool all_home = std::all_of(tasks.begin(), tasks.end(), [&](const VictimTask* task) {
+    return !task->nominated && is_home(trial, *task);
+  });
+  if (all_home || stay(trial, tasks, gets)) return;
   for (const VictimTask* task : tasks) {
     exchange_with_sibling(trial, *task);
     if (give_up) exchange_instances(trial, *task);
   }
   if (together && give_up) stay_together(trial, tasks, gets);
   if (together && !nobody_moved(trial, tasks)) return;
-  for (const VictimTask* task : tasks) stay(trial, {task}, gets);
+  for (const VictimTask* task : tasks)
+    if (tasks.size() > 1) stay(trial, {task}, gets);
 }
 
 }  // namespace
@@ -167,14 +178,14 @@ std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTa
     if (tasks[task->job].empty()) jobs.push_back(task->job);
     tasks[task->job].push_back(&*task);
   }
-  const auto at_home = [&] {
-    return std::count_if(victims.begin(), victims.end(),
-                         [&](const VictimTask& task) { return is_home(trial, task); });
-  };
   // Who goes home gives up where it was to go, and somebody else may be at home there.
-  for (auto before = at_home() - 1; before < at_home();) {
-    before = at_home();
-    for (const JobId job : jobs) let_job_stay(trial, tasks[job], gets, give_up);
+  for (bool again = true; again;) {
+    again = false;
+    for (const JobId job : jobs) {
+      const int elsewhere = count_elsewhere(trial, tasks[job]);
+      let_job_stay(trial, tasks[job], gets, give_up);
+      again |= count_elsewhere(trial, tasks[job]) < elsewhere;
+    }
   }
   VictimTasks lost;
   for (const VictimTask& task : victims)
