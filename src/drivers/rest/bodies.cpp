@@ -37,7 +37,8 @@ void put_placement(Json& json, const JobRow& row) {
   json["node_name"] = nodes.empty() ? Json("") : nodes.front();
   json["allocated_nodes"] = std::move(nodes);
   json["allocated_gpus"] = std::move(gpus);
-  if (!waits && !row.placement.empty()) json["processes"] = Json::parse(row.placement, nullptr, false);
+  if (!waits && !row.placement.empty())
+    json["processes"] = Json::parse(row.placement, nullptr, false);
 }
 
 Json places_body(const std::vector<TaskPlace>& places) {
