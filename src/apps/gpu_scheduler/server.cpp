@@ -267,7 +267,8 @@ void Server::stop() {
   parts_->agents->stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
   parts_->service->stop();
-  parts_->http.reset();
+  parts_->rest->stop();
+  parts_->http.reset();  // last: answers under way refer to its loop
 }
 
 }  // namespace gs

@@ -121,7 +121,9 @@ Rest::Rest(RestParts parts, RestOptions options)
                                       {"route", "method", "status"});
 }
 
-Rest::~Rest() { impl_->readers.join(); }
+Rest::~Rest() { stop(); }
+
+void Rest::stop() { impl_->readers.join(); }
 
 void Rest::handle(std::shared_ptr<Exchange> exchange) {
   auto call = std::make_shared<Call>();

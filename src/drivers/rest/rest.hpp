@@ -51,6 +51,8 @@ class Rest {
   Rest& operator=(const Rest&) = delete;
 
   void handle(std::shared_ptr<Exchange> exchange);
+  // Answers what is being read; nothing is answered after that. Before the server goes away.
+  void stop();
 
   struct Impl;  // its routes, in files of their own
 
