@@ -132,7 +132,9 @@ int run_agent(Options options) {
 
 void add_connection_flags(CLI::App& app, Flags& flags) {
   Options& o = flags.options;
-  app.add_option("--server", o.server, "The scheduler, host:port")->capture_default_str();
+  app.add_option("--server", o.server,
+                 "The scheduler, host:port; several, separated by commas, where one of them leads")
+      ->capture_default_str();
   app.add_option("--node-id", o.node_id, "Name of this machine (default: its host name)");
   app.add_option("--state-dir", o.state_dir,
                  "Where tasks are kept (default: " + default_state_dir() + ")");

@@ -28,7 +28,8 @@ struct TaskView {
 
 class Tasks {
  public:
-  // `folder`: gets `tasks`, with one directory each, and `trash` for those on their way out.
+  // `folder`: gets `tasks`, with one directory each, and `logs` for
+  // the output of those that are forgotten.
   // `binary`: the program whose `run-task` is the supervisor. `changed`: called from any thread
   // when there is something new to report of a task.
   Tasks(const std::string& folder, const std::string& binary,
@@ -85,6 +86,7 @@ class Tasks {
   std::vector<std::string> to_bury_;       // guarded by mutex_
   bool leaving_ = false;                   // guarded by mutex_
   Fd folders_, events_, wake_;
+  std::string logs_;  // output of tasks that are forgotten
   Janitor janitor_;
   Nursery nursery_;
   std::thread watcher_;

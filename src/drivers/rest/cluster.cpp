@@ -118,7 +118,7 @@ void Rest::Impl::events(const CallPtr& call) {
     else if (key == "tenant_id")
       filter.tenant = query.tenant = value;
     else if (key == "job_id")
-      filter.job = value;
+      filter.job = query.job = job_seq(value).value_or(-1);
     else if (key == "type")
       filter.types.push_back(value), query.type = value + "*";
     else if (key == "limit")
@@ -150,7 +150,6 @@ void Rest::Impl::events(const CallPtr& call) {
     return call->exchange->answer(std::move(stream));
   }
   query.after = after;
-  if (!filter.job.empty()) query.job = job_seq(filter.job).value_or(-1);
   read(
       call, [query](Reader& reader) { return reader.events(query); },
       [self = shared_from_this(), call](const std::vector<EventRow>& rows) {

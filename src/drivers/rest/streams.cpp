@@ -75,10 +75,10 @@ std::string EventWatchers::take(Watcher& watcher) const {
   }
   for (const auto& event : page.events) {
     if (watcher.server_sent)
-      out += "id: " + std::to_string(event->id) + "\nevent: " + event->type +
-             "\ndata: " + event->json + "\n\n";
+      out += "id: " + std::to_string(event->row().id) + "\nevent: " + event->row().type +
+             "\ndata: " + event->json() + "\n\n";
     else
-      out += event->json + "\n";
+      out += event->json() + "\n";
   }
   watcher.after = page.next;
   return out;
