@@ -214,6 +214,10 @@ class Looking(CliTest):
         wait_until(lambda: self.server.cli("logs", job).out.count("\n") == 5, "five lines")
         self.assertEqual(self.cli("logs", job, "--tail", "2").out, "line 4\nline 5\n")
         self.assertIn("no rank 3", self.cli("logs", job, "--rank", "3", code=3).err)
+        ended = self.submit("--", "sh", "-c", "echo first; echo last")
+        self.server.wait_for_state(ended, "completed")
+        self.assertEqual(self.cli("logs", ended).out, "first\nlast\n")
+        self.assertEqual(self.cli("logs", "-f", ended).out, "first\nlast\n")
         waits = self.submit("--hold")
         self.assertIn("has not started yet", self.cli("logs", waits, code=3).err)
 

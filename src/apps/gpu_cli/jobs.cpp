@@ -133,9 +133,10 @@ std::string jobs_words(const Cli& cli, Session& session, const Json& answer) {
   const auto total = static_cast<std::int64_t>(number_of(answer, "total"));
   const bool more = total > static_cast<std::int64_t>(jobs.size());
   if (more)
-    out += paint(fmt::format("{} of {}{} jobs; --all shows all of them\n", jobs.size(),
+    out += paint(fmt::format("{} of {}{} jobs; --all shows all of them", jobs.size(),
                              answer.value("total_is_exact", true) ? "" : "at least ", total),
-                 Paint::Dim, cli.colour());
+                 Paint::Dim, cli.colour()) +
+           "\n";
   return out;
 }
 

@@ -121,7 +121,7 @@ std::string Table::text(bool colour) const {
   const auto put = [&](std::size_t i, const std::string& text, Paint with) {
     const std::size_t space = widths[i] - display_width(text);
     if (right_[i]) pad(out, space);
-    out += paint(text, with, colour);
+    if (!text.empty()) out += paint(text, with, colour);
     const bool is_last = i + 1 == titles_.size();
     if (!right_[i] && !is_last) pad(out, space);
     out += is_last ? "\n" : "  ";

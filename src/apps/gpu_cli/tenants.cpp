@@ -19,7 +19,6 @@ struct TenantFlags {
   std::optional<std::string> max_gpu_memory, max_memory;
   std::optional<double> weight, cost;
   std::optional<bool> allow_preemption, can_preempt;
-  std::string file;
 };
 
 struct UsageFlags {
@@ -216,8 +215,8 @@ std::string usage_words(const Cli& cli, Session& session, const Json& answer) {
   const auto from = time_of(answer, "from");
   const auto to = time_of(answer, "to");
   std::string head;
-  if (from && to) head = fmt::format("{} to {}\n", date_text(*from), date_text(*to));
-  return paint(head, Paint::Dim, cli.colour()) +
+  if (from && to) head = fmt::format("{} to {}", date_text(*from), date_text(*to));
+  return paint(head, Paint::Dim, cli.colour()) + "\n" +
          (table.empty() ? "nothing was used\n" : table.text(cli.colour()));
 }
 

@@ -129,8 +129,11 @@ void add_jobs(Frame& frame, const Json& answer, bool waiting, std::size_t lines,
     const char* none = waiting ? "no job waits" : "no job runs";
     return frame.line(paint(none, Paint::Dim, frame.colour()));
   }
-  Table table({waiting ? "WAITING" : "RUNNING", "NAME", "STATE", ">GPUS", ">PRIO",
-               waiting ? ">WAITED" : ">RAN", waiting ? "" : "NODE"});
+  std::vector<std::string> titles = {
+      waiting ? "WAITING" : "RUNNING", "NAME", "STATE", ">GPUS", ">PRIO",
+      waiting ? ">WAITED" : ">RAN"};
+  if (!waiting) titles.emplace_back("NODE");
+  Table table(titles);
   const std::size_t rows = std::min(jobs.size(), lines > 3 ? lines - 3 : 1);
   const std::size_t name_width = std::clamp<std::size_t>(frame.columns() / 4, 12, 40);
   for (std::size_t i = 0; i < rows; ++i) {
@@ -139,7 +142,7 @@ void add_jobs(Frame& frame, const Json& answer, bool waiting, std::size_t lines,
     table.add({text_of(job, "id"), shortened(printable(text_of(job, "name")), name_width),
                state_cell(job), number_text(number_of(job, "gpu_count")),
                number_text(number_of(job, "priority")), since ? short_span(now - *since) : "-",
-               waiting ? " " : text_of(job, "node_name")});
+               text_of(job, "node_name")});
   }
   add_table(frame, table);
   const auto total = static_cast<std::size_t>(number_of(answer, "total"));
