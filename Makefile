@@ -17,7 +17,7 @@ TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit asan tsan fuzz sim clean debug release \
-        test-layers test-lint test-unit test-scenarios test-yardsticks test-asan test-tsan
+        test-layers test-lint test-unit test-scenarios test-integration test-yardsticks test-asan test-tsan
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,9 @@ test-unit: setup ## Only: the unit tests, in release
 
 test-scenarios: setup ## Only: tests/scenarios through the simulator
 	@$(TEST) scenarios
+
+test-integration: setup ## Only: the binaries as users run them, against a server with simulated GPUs
+	@$(TEST) integration
 
 test-yardsticks: setup ## Only: conformance suites, traces and faults (data from SHARED=../shared)
 	@$(TEST) yardsticks

@@ -18,6 +18,22 @@ Json submitted(std::int64_t seq) {
       {"job_id", job_id(seq)}, {"status", "submitted"}, {"message", "Job submitted successfully"}};
 }
 
+// One job, or all those of an array.
+Result<Json> enter(Desk& desk, JobSpec spec) {
+  if (spec.array_size == 0) {
+    Result<std::int64_t> seq = desk.submit(std::move(spec));
+    if (!seq) return seq.error();
+    return submitted(*seq);
+  }
+  Result<std::vector<std::int64_t>> jobs = desk.submit_array(spec);
+  if (!jobs) return jobs.error();
+  Json body = submitted(jobs->front());
+  body["array_id"] = job_id(jobs->front());
+  body["job_ids"] = Json::array();
+  for (const std::int64_t job : *jobs) body["job_ids"].push_back(job_id(job));
+  return body;
+}
+
 bool is_true(const std::string* text) {
   return text != nullptr && (*text == "true" || *text == "1" || text->empty());
 }
@@ -121,17 +137,6 @@ void Rest::Impl::submit_job(const CallPtr& call) {
   if (!spec) return fail(*call, spec.error());
   if (Status s = may_submit_for(call->caller, spec->tenant_id); !s) return fail(*call, s.error());
   if (is_true(call->request().parameter("dry_run"))) return dry_run(call, *spec);
-  if (spec->array_size > 0) {
-    return write(
-        call, [spec = std::move(*spec)](Desk& desk) { return desk.submit_array(spec); },
-        [self = shared_from_this(), call](const std::vector<std::int64_t>& jobs) {
-          Json body = submitted(jobs.front());
-          body["array_id"] = job_id(jobs.front());
-          body["job_ids"] = Json::array();
-          for (const std::int64_t job : jobs) body["job_ids"].push_back(job_id(job));
-          self->reply(*call, 201, body);
-        });
-  }
   submit_one(call, std::move(*spec));
 }
 
@@ -152,9 +157,9 @@ void Rest::Impl::submit_one(const CallPtr& call, JobSpec spec) {
                          "Idempotency-Key '" + key + "' was used for another request already"};
           if (*known) return (*known)->answer;
         }
-        Result<std::int64_t> seq = desk.submit(std::move(spec));
-        if (!seq) return seq.error();
-        std::string answer = submitted(*seq).dump();
+        Result<Json> body = enter(desk, std::move(spec));
+        if (!body) return body.error();
+        std::string answer = body->dump();
         if (!key.empty()) desk.remember({tenant, key, hash, answer, desk.now()});
         return answer;
       },
