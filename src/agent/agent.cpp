@@ -60,7 +60,7 @@ Agent::Agent(Options options, Fd lock, std::unique_ptr<GpuSource> source)
                  const std::lock_guard guard(mutex_);
                  if (session_ != nullptr) session_->heartbeat_soon();
                }),
-      tasks_(options_.state_dir, options_.binary,
+      tasks_(options_.state_dir, options_.binary, KeptLogs{options_.kept_log_bytes},
              [this](const std::string& allocation_id) { outbox_.report(allocation_id); }) {
   log_info("{}", source_->describe());
 }

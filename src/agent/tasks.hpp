@@ -28,10 +28,10 @@ struct TaskView {
 
 class Tasks {
  public:
-  // `folder`: gets `tasks`, with one directory each, and `trash` for those on their way out.
-  // `binary`: the program whose `run-task` is the supervisor. `changed`: called from any thread
-  // when there is something new to report of a task.
-  Tasks(const std::string& folder, const std::string& binary,
+  // `folder`: gets `tasks`, with one directory each, and what the janitor keeps of those that were
+  // forgotten. `binary`: the program whose `run-task` is the supervisor. `changed`: called from any
+  // thread when there is something new to report of a task.
+  Tasks(const std::string& folder, const std::string& binary, KeptLogs logs,
         std::function<void(const std::string&)> changed);
   ~Tasks();  // tasks go on
   Tasks(const Tasks&) = delete;
@@ -46,6 +46,7 @@ class Tasks {
 
   std::optional<TaskView> view(const std::string& allocation_id) const;
   std::vector<TaskView> all() const;  // in the order of their ids
+  // Where its log is, also of one that was forgotten.
   std::optional<std::string> directory(const std::string& allocation_id) const;
   int running() const;
 
