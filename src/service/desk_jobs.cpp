@@ -65,6 +65,7 @@ Result<std::int64_t> Desk::submit(JobSpec spec) {
   row.name = spec.name;
   row.gpu_count = spec.gpu_count;
   row.labels = spec.labels;
+  row.array_id = spec.array_id;
   row.submitted = now_;
   row.priority = spec.priority;
   row.held = spec.held;
