@@ -2,6 +2,7 @@
 
 SHARED ?= ../shared
 FUZZ_SECONDS ?= 60
+SECONDS_EACH ?= 5
 SEEDS ?=
 STEPS ?=
 JOBS ?= $(shell nproc)
@@ -15,24 +16,25 @@ LINT := python3 scripts/lint.py
 TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo demo-stop demo-sim test lint fmt bench asan tsan fuzz sim clean debug release \
-        test-layers test-lint test-unit test-scenarios test-yardsticks test-asan test-tsan
+.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit asan tsan fuzz sim clean debug release \
+        test-layers test-lint test-unit test-scenarios test-integration test-yardsticks test-asan test-tsan
 
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## Install the Debian packages that are missing (asks for nothing)
 	@scripts/setup.sh
 
-release: setup
-	@scripts/build.sh release
+setup-build:
+	@scripts/setup.sh --build-only
 
-build: release ## Build build/release/gpu-scheduler and build/release/gpu-cli, with tests and benchmarks
+build release: setup-build ## Build build/release/gpu-scheduler and build/release/gpu-cli, with tests and benchmarks
+	@scripts/build.sh release
 
 debug: setup ## Build everything without optimisation, in build/debug
 	@scripts/build.sh debug
 
-demo: setup ## Start the scheduler on this machine, with a tenant and jobs that run, and show it
+demo: setup-build ## Start the scheduler on this machine, with a tenant and jobs that run, and show it
 	@scripts/build.sh release gpu-scheduler
 	@scripts/build.sh release gpu-cli
 	@scripts/demo.sh
@@ -40,7 +42,7 @@ demo: setup ## Start the scheduler on this machine, with a tenant and jobs that 
 demo-stop: ## Stop what `make demo` has started
 	@scripts/demo.sh stop
 
-demo-sim: setup ## Show a small simulated cluster: jobs, placements, and why jobs wait
+demo-sim: setup-build ## Show a small simulated cluster: jobs, placements, and why jobs wait
 	@scripts/build.sh release gpu-scheduler
 	@$(RELEASE)/gpu-scheduler sim demo
 
@@ -62,6 +64,9 @@ test-unit: setup ## Only: the unit tests, in release
 
 test-scenarios: setup ## Only: tests/scenarios through the simulator
 	@$(TEST) scenarios
+
+test-integration: setup ## Only: the binaries as users run them, against a server with simulated GPUs
+	@$(TEST) integration
 
 test-yardsticks: setup ## Only: conformance suites, traces and faults (data from SHARED=../shared)
 	@$(TEST) yardsticks
@@ -86,6 +91,12 @@ fmt: setup ## Format the C++ sources in place
 bench: setup ## Run the benchmarks; tables here, rows in build/bench/*.json
 	@scripts/build.sh release
 	@scripts/bench.sh $(RELEASE)/bench build/bench
+
+bench-submit: setup ## Durable submissions over HTTP beside the bare limit; rows in build/bench/submit.json
+	@scripts/build.sh release gpu-scheduler
+	@scripts/build.sh release bench_submit
+	@mkdir -p build/bench
+	@BENCH_JSON=build/bench/submit.json $(RELEASE)/bench/submit $(RELEASE)/gpu-scheduler $(SECONDS_EACH)
 
 fuzz: setup ## Run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/build.sh fuzz

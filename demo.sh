@@ -28,7 +28,7 @@ tenant=$(post tenants '{"name": "Data Science Team", "max_gpus": 12, "max_gpu_me
 echo "  $tenant"
 
 # What a job does here: it says where it runs, and takes its time.
-work='i=0; while [ $i -lt '"${DEMO_SECONDS:-20}"' ]; do echo "step $i on GPUs $CUDA_VISIBLE_DEVICES"; i=$((i+1)); sleep 1; done'
+work='i=0; while [ $i -lt '"${DEMO_SECONDS:-30}"' ]; do echo "step $i on GPUs $CUDA_VISIBLE_DEVICES"; i=$((i+1)); sleep 1; done'
 
 submit() {  # name gpus priority [more fields]
   local body
@@ -40,18 +40,18 @@ submit() {  # name gpus priority [more fields]
 }
 
 say "Four jobs"
-submit "Production Model Training" 4 2000 '{"gpu_memory_mb": 80000, "cpu_cores": 1}'
-submit "Research Experiment" 2 500
-submit "Data Preprocessing" 1 100
-submit "Distributed Fine-tuning (gang)" 8 1000 '{"gang_scheduling": true}'
+submit "Production Model Training" 8 2000 '{"gpu_memory_mb": 80000, "cpu_cores": 32, "memory_mb": 128000, "image": "pytorch:2.0-cuda11.8"}'
+submit "Research Experiment" 2 500 '{"image": "tensorflow:2.13-gpu"}'
+submit "Data Preprocessing" 1 100 '{"image": "cuda:11.8-base"}'
+submit "Distributed Fine-tuning (gang)" 4 1000 '{"gang_scheduling": true}'
 
 sleep 1
 say "Jobs, by priority"
 curl -sS "$url/jobs?tenant_id=$tenant" | jq -r '.jobs | sort_by(-.priority) | .[] |
   "  \(.priority)\t\(.gpu_count) GPUs\t\(.state)\t\(.name)\(if .node_name != "" then "  on \(.node_name)" else "" end)"'
 
-say "Why the last one waits"
-waiting=$(curl -sS "$url/jobs?tenant_id=$tenant&state=pending&limit=1" | jq -r '.jobs[0].job_id // empty')
+say "Why one of them waits"
+waiting=$(curl -sS "$url/jobs?tenant_id=$tenant&state=pending,preempted&limit=1" | jq -r '.jobs[0].job_id // empty')
 if [ -n "$waiting" ]; then
   curl -sS "$url/jobs/$waiting/explain" |
     jq -r '"  \(.job_id): \(.why.sentence)\(if .expected_start then "\n  expected to start at \(.expected_start)" else "" end)"'

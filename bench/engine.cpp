@@ -213,8 +213,9 @@ void does_not_fit_hard(Report& report) {
       job.preemptible = !stays;
       job.movable = true;
       (void)engine.handle(SubmitJob{job}, Instant{0});
-      (void)engine.handle(AdoptTask{{job.id, 0, 0}, fmt::format("node-{}", i), {g}, Instant{0}},
-                          Instant{0});
+      (void)engine.handle(
+          AdoptTask{{job.id, 0, 0}, fmt::format("node-{}", i), {g}, {}, Instant{0}, false},
+          Instant{0});
     }
   engine.tick(Instant{1});
   Job gang = make_job("gang", "rich", kGpus, 10);

@@ -2,7 +2,7 @@
 #
 #   src/<layer>/**/*.cpp          static library  layer_<layer>
 #   src/<layer>/**/*_test.cpp     test binary     tests/test_<layer>, one ctest entry `unit.<layer>`
-#   src/apps/<name>.cpp           binary; src/apps/<name>/*.cpp go with it
+#   src/apps/<name>.cpp           binary; src/apps/<name>/*.cpp go with it, their tests in tests/test_<name>
 #   bench/<name>.cpp              benchmark       bench/<name>
 #   tests/fuzz/<name>.cpp         fuzz target     fuzz/<name>     (preset fuzz only)
 #
@@ -119,18 +119,46 @@ macro(gpu_add_layers)
   endforeach()
 endmacro()
 
+# Further arguments name the layers that the app stands on; without them it is linked with all.
 function(gpu_add_app name file)
+  set(stands_on ${GPU_LAYER_TARGETS})
+  if(ARGN)
+    list(TRANSFORM ARGN PREPEND layer_ OUTPUT_VARIABLE stands_on)
+  endif()
   file(GLOB main CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/apps/${file}.cpp")
   if(NOT main)
     return()
   endif()
   file(GLOB_RECURSE more CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/apps/${file}/*.cpp")
+  set(tests "${more}")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER more EXCLUDE REGEX "_test\\.cpp$")
+  if(tests)  # compiled once, for the app and for its tests
+    add_library(app_${file} STATIC ${more})
+    target_link_libraries(app_${file} PUBLIC gpu_flags ${stands_on} CLI11::CLI11)
+    gpu_use_precompiled_header(app_${file})
+    gpu_add_unit_tests(${file} ${tests})
+    target_link_libraries(test_${file} PRIVATE app_${file})
+    list(PREPEND stands_on app_${file})
+    set(more "")
+  endif()
   add_executable(${name} "${main}" ${more})
-  target_link_libraries(${name} PRIVATE gpu_flags ${GPU_LAYER_TARGETS} CLI11::CLI11 Threads::Threads)
+  target_link_libraries(${name} PRIVATE gpu_flags ${stands_on} CLI11::CLI11 Threads::Threads)
   if(NOT GPU_SANITIZE)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)  # runs on other machines too
   endif()
   gpu_use_precompiled_header(${name})
+endfunction()
+
+# The binary tests/test_<name> and its ctest entry unit.<name>.
+function(gpu_add_unit_tests name)
+  add_executable(test_${name} ${ARGN})
+  set_target_properties(test_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_link_libraries(test_${name} PRIVATE gpu_flags GTest::gtest GTest::gtest_main)
+  gpu_use_precompiled_header(test_${name})
+  add_test(NAME unit.${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900)
 endfunction()
 
 function(gpu_add_layer_tests)
@@ -141,18 +169,13 @@ function(gpu_add_layer_tests)
     endif()
     string(REPLACE "/" "_" name "${layer}")
     gpu_target_name("${layer}" target)
-    add_executable(test_${name} ${sources})
-    set_target_properties(test_${name} PROPERTIES
-      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-    target_link_libraries(test_${name} PRIVATE ${target} GTest::gtest GTest::gtest_main)
-    gpu_use_precompiled_header(test_${name})
+    gpu_add_unit_tests(${name} ${sources})
+    target_link_libraries(test_${name} PRIVATE ${target})
     if(layer STREQUAL "agent")  # its tests start the program that users start
       target_compile_definitions(test_${name} PRIVATE
         GPU_SCHEDULER_BINARY="$<TARGET_FILE:gpu-scheduler>")
       add_dependencies(test_${name} gpu-scheduler)
     endif()
-    add_test(NAME unit.${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900)
   endforeach()
 endfunction()
 

@@ -1,17 +1,25 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building, testing and linting need.
-# Asks for nothing; says what it installs; returns at once when nothing is missing.
+# Installs the Debian packages that are missing; asks for nothing; says what it installs; returns at
+# once when nothing is missing.
+#   setup.sh                all that building, testing and linting need
+#   setup.sh --build-only   what building and running need
 set -euo pipefail
 
-packages=(
+build=(
   g++ cmake ninja-build ccache pkg-config python3 git
-  clang-format clang-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   libgtest-dev libbenchmark-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev
   libboost1.81-dev libssl-dev libyaml-cpp-dev libsqlite3-dev libpq-dev
-  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libc-ares-dev libre2-dev libabsl-dev
-  postgresql-15 curl jq
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libc-ares-dev libre2-dev libabsl-dev
+  curl jq
 )
+check=(
+  clang-format clang-16 clang-tidy-16 libclang-rt-16-dev llvm-16
+  postgresql-15 podman runc busybox-static
+)
+packages=("${build[@]}")
+[ "${1:-}" = --build-only ] || packages+=("${check[@]}")
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: not a Debian system; please provide: ${packages[*]}"

@@ -50,7 +50,7 @@ class Check:
         if self.skipped:
             counts += f", {self.skipped} skipped"
         text = self.note if verdict == "skip" and self.note else counts
-        return f"{verdict:4}  {self.stage:10}  {self.name:38}  {self.seconds:7.1f} s  {text}"
+        return f"{verdict:4}  {self.stage:11}  {self.name:38}  {self.seconds:7.1f} s  {text}"
 
 
 class Run:
@@ -104,7 +104,7 @@ class Run:
         """Builds a preset once; a failure counts once, and the stages that need it don't go on."""
         if preset not in self.built:
             name = f"build {preset}"
-            print(f"      {stage:10}  {name} ...", flush=True)
+            print(f"      {stage:11}  {name} ...", flush=True)
             code, output, seconds = self.execute(stage, name, ["scripts/build.sh", preset])
             self.built[preset] = code == 0
             self.add(Check(stage, name, int(code == 0), int(code != 0), 0, seconds), output)
@@ -183,6 +183,14 @@ def scenarios(run):
         run_scenarios(run, "scenarios", "release")
 
 
+def integration(run):
+    """Programs that run the binaries as users do; each ends with its own closing line."""
+    if not run.build("integration", "release"):
+        return
+    for test in sorted((ROOT / "tests/integration").glob("*_test.py")):
+        run.command("integration", test.stem, ["python3", str(test.relative_to(ROOT))])
+
+
 def yardsticks(run):
     stage = "yardsticks"
     if not run.build(stage, "release"):
@@ -238,7 +246,8 @@ def tsan(run):
 
 
 STAGES = {stage.__name__: stage
-          for stage in (layers, lint, unit, scenarios, yardsticks, asan, tsan, soak)}
+          for stage in (layers, lint, unit, scenarios, integration, yardsticks, asan, tsan,
+                        soak)}
 ON_REQUEST = {"tsan", "soak"}
 
 
@@ -252,7 +261,7 @@ def main():
     run = Run()
     for name in asked:
         STAGES[name](run)
-    print(f"\n{'':4}  {'stage':10}  {'check':38}  {'time':>9}")
+    print(f"\n{'':4}  {'stage':11}  {'check':38}  {'time':>9}")
     for check in run.checks:
         print(check.line())
     passed = sum(check.passed for check in run.checks)

@@ -18,7 +18,7 @@ namespace gs::agent {
 namespace {
 
 constexpr std::int64_t kFirstPauseMs = 100, kLastPauseMs = 5000;
-constexpr const char* kAutomatic = "8xH100-SXM5-80GB";
+constexpr const char* kAutomatic = "16xH100-SXM5-80GB";
 
 std::int64_t sample_interval_ms(const Options& options) {
   return options.heartbeat_ms > 0 ? std::clamp<std::int64_t>(options.heartbeat_ms, 50, 1000) : 1000;
@@ -60,15 +60,34 @@ Agent::Agent(Options options, Fd lock, std::unique_ptr<GpuSource> source)
                  const std::lock_guard guard(mutex_);
                  if (session_ != nullptr) session_->heartbeat_soon();
                }),
-      tasks_(options_.state_dir, options_.binary, KeptLogs{options_.kept_log_bytes},
+      tasks_(options_.state_dir, options_.binary,
              [this](const std::string& allocation_id) { outbox_.report(allocation_id); }) {
   log_info("{}", source_->describe());
 }
 
+namespace {
+
+// "a:9090,b:9090"
+std::vector<std::string> servers_of(const std::string& list) {
+  std::vector<std::string> servers;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    if (end > at) servers.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  if (servers.empty()) servers.push_back(list);
+  return servers;
+}
+
+}  // namespace
+
 void Agent::run() {
   Rng rng(std::random_device{}());
   std::int64_t pause_ms = kFirstPauseMs;
-  while (true) {
+  const std::vector<std::string> servers = servers_of(options_.server);
+  for (std::size_t turn = 0;; ++turn) {
+    // The one that leads answers; the others say that they don't.
+    options_.server = servers[turn % servers.size()];
     const Parts parts{options_,
                       *source_,
                       sampler_,
@@ -89,6 +108,7 @@ void Agent::run() {
       session_ = nullptr;
     }
     if (accepted) pause_ms = kFirstPauseMs;
+    if (!accepted && (turn + 1) % servers.size() != 0 && pause(1)) continue;
     // Half of it by chance: after an outage not all machines come back at the same moment.
     if (!pause(rng.between(pause_ms / 2, pause_ms))) break;
     pause_ms = std::min(pause_ms * 2, kLastPauseMs);

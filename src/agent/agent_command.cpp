@@ -141,7 +141,9 @@ int run_agent(Options options) {
 
 void add_connection_flags(CLI::App& app, Flags& flags) {
   Options& o = flags.options;
-  app.add_option("--server", o.server, "The scheduler, host:port")->capture_default_str();
+  app.add_option("--server", o.server,
+                 "The scheduler, host:port; several, separated by commas, where one of them leads")
+      ->capture_default_str();
   app.add_option("--node-id", o.node_id, "Name of this machine (default: its host name)");
   app.add_option("--state-dir", o.state_dir,
                  "Where tasks are kept (default: " + default_state_dir() + ")");
@@ -176,9 +178,6 @@ void add_task_flags(CLI::App& app, Flags& flags) {
   app.add_option("--container-args", flags.container_args,
                  "More arguments for its `run`, separated by spaces");
   app.add_option("--log-bytes", o.log_bytes, "Size of one file of a task's log")
-      ->capture_default_str();
-  app.add_option("--kept-log-bytes", o.kept_log_bytes,
-                 "Size of all logs of ended tasks that are kept; the oldest go first")
       ->capture_default_str();
   app.add_option("--parent", o.parent, "")->group("");  // `serve` ends, and we with it
   app.add_option("--log-files", o.log_files, "How many of them are kept")->capture_default_str();

@@ -58,6 +58,8 @@ TEST_F(AgentTest, reports_the_exit_code_and_forgets_when_told) {
   order.set_allocation_id(id("a"));
   scheduler_->send(order);
   EXPECT_TRUE(eventually([&] { return !file_exists(task_dir("a")); }));
+  read_log("a", "later", false);
+  EXPECT_EQ(scheduler_->log_text("later", true, ""), "out\nerr\n") << "output is kept for a while";
 }
 
 TEST_F(AgentTest, reports_the_signal_that_ended_a_task) {

@@ -254,11 +254,13 @@ int AgentProcess::wait() {
 }
 
 void AgentProcess::kill_hard() {
+  ASSERT_GT(pid_, 1);
   ::kill(pid_, SIGKILL);
   wait();
 }
 
 int AgentProcess::terminate() {
+  if (pid_ <= 1) return -1;
   ::kill(pid_, SIGTERM);
   return wait();
 }

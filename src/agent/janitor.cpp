@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,33 +15,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Looking through all that is kept costs something: not after each task.
-constexpr std::size_t kManyFresh = 500;
-constexpr std::chrono::seconds kLook{30};
+constexpr std::string_view kOutput = "log.";  // what the output's files are called begins so
 
-struct Ended {
+struct Kept {
   fs::file_time_type time;
-  std::string path;
   std::int64_t bytes = 0;
+  std::string path;
 };
 
-std::int64_t size_of(const std::string& directory) {
-  std::int64_t bytes = 0;
+Kept look_at(const std::string& directory) {
+  Kept kept;
+  kept.path = directory;
+  std::error_code ignored;
+  kept.time = fs::last_write_time(directory, ignored);
   for (const std::string& name : list_directory(directory)) {
-    std::error_code error;
-    const auto size = fs::file_size(directory + "/" + name, error);
-    if (!error) bytes += static_cast<std::int64_t>(size);
+    const auto size = fs::file_size(directory + "/" + name, ignored);
+    if (!ignored) kept.bytes += static_cast<std::int64_t>(size);
   }
-  return bytes;
+  return kept;
 }
 
 }  // namespace
 
-Janitor::Janitor(const std::string& folder, KeptLogs limits)
-    : ended_(folder + "/ended"), trash_(folder + "/trash"), limits_(limits) {
-  for (const std::string& one : {ended_, trash_})
-    if (Status made = make_directories(one, 0700); !made.ok())
-      log_warning("{}", made.error().message);
+Janitor::Janitor(std::string kept, KeptLogs bounds) : kept_(std::move(kept)), bounds_(bounds) {
+  if (Status made = make_directories(kept_, 0700); !made.ok())
+    log_warning("{}", made.error().message);
   thread_ = std::thread([this] { work(); });
 }
 
@@ -55,62 +52,56 @@ Janitor::~Janitor() {
   thread_.join();
 }
 
-void Janitor::take(const std::string& directory) {
-  const std::string& where = limits_.bytes > 0 ? ended_ : trash_;
-  const std::string target = where + "/" + fs::path(directory).filename().string();
+void Janitor::put_away(const std::string& directory) {
+  const std::string target = kept_ + "/" + fs::path(directory).filename().string();
   if (std::rename(directory.c_str(), target.c_str()) != 0) {
     remove_tree(directory);
     return;
   }
-  const std::lock_guard lock(mutex_);
-  ++fresh_;
-  if (where == trash_ || fresh_ >= kManyFresh) wake_.notify_all();
-}
-
-std::optional<std::string> Janitor::kept(const std::string& name) const {
-  std::string path = ended_ + "/" + name;
-  if (!file_exists(path)) return std::nullopt;
-  return path;
-}
-
-void Janitor::trim() const {
-  std::vector<Ended> all;
-  std::int64_t bytes = 0;
-  for (const std::string& name : list_directory(ended_)) {
-    Ended one{{}, ended_ + "/" + name, 0};
-    std::error_code error;
-    one.time = fs::last_write_time(one.path, error);
-    if (error) continue;
-    one.bytes = size_of(one.path);
-    bytes += one.bytes;
-    all.push_back(std::move(one));
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_ = true;
   }
-  std::sort(all.begin(), all.end(), [](const Ended& a, const Ended& b) {
-    return std::tie(a.time, a.path) < std::tie(b.time, b.path);
+  wake_.notify_all();
+}
+
+void Janitor::strip(const std::string& directory) const {
+  for (const std::string& name : list_directory(directory))
+    if (!name.starts_with(kOutput)) remove_tree(directory + "/" + name);
+}
+
+void Janitor::forget_oldest() const {
+  std::vector<Kept> all;
+  std::int64_t bytes = 0;
+  for (const std::string& name : list_directory(kept_)) {
+    strip(kept_ + "/" + name);
+    all.push_back(look_at(kept_ + "/" + name));
+    bytes += all.back().bytes;
+  }
+  std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) {
+    return std::pair(a.time, a.path) < std::pair(b.time, b.path);
   });
+  const auto oldest = fs::file_time_type::clock::now() - std::chrono::hours(24 * bounds_.days);
   std::size_t left = all.size();
-  for (const Ended& one : all) {
-    if (bytes <= limits_.bytes && left <= limits_.tasks) break;
-    remove_tree(one.path);
-    bytes -= one.bytes;
+  for (const Kept& kept : all) {
+    if (left <= bounds_.tasks && bytes <= bounds_.bytes && kept.time >= oldest) break;
+    remove_tree(kept.path);
+    bytes -= kept.bytes;
     --left;
   }
 }
 
 void Janitor::work() {
   std::unique_lock lock(mutex_);
-  while (!leaving_) {
-    if (fresh_ > 0) {
-      fresh_ = 0;
-      lock.unlock();
-      for (const std::string& name : list_directory(trash_)) remove_tree(trash_ + "/" + name);
-      trim();
-      lock.lock();
-    }
-    const auto soon = [this] {
-      return leaving_ || fresh_ >= kManyFresh || (fresh_ > 0 && limits_.bytes == 0);
-    };
-    wake_.wait_for(lock, kLook, soon);
+  while (true) {
+    wake_.wait(lock, [this] { return waiting_ || leaving_; });
+    if (!waiting_) return;
+    waiting_ = false;
+    lock.unlock();
+    forget_oldest();
+    lock.lock();
+    // Once a second is often enough for many tasks that end together.
+    wake_.wait_for(lock, std::chrono::seconds(1), [this] { return leaving_; });
   }
 }
 

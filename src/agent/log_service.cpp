@@ -74,6 +74,8 @@ LogService::Progress LogService::go_on(Reading& reading) {
   ::agent::LogChunk chunk;
   chunk.set_request_id(reading.request_id);
   chunk.set_offset(reading.offset);
+  // It moves when the task is forgotten.
+  reading.directory = tasks_.directory(reading.allocation_id).value_or("");
   if (reading.directory.empty()) chunk.set_error("this machine has no log of that task");
   bool done = reading.cancelled || reading.directory.empty();
   if (!done) {

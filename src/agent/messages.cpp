@@ -1,9 +1,14 @@
 #include "agent/messages.hpp"
 
+#include <algorithm>
+
 #include "base/version.hpp"
 
 namespace gs::agent {
 namespace {
+
+constexpr std::int64_t kCoresOfGpu = 12;
+constexpr std::int64_t kMemoryOfGpuMb = 128 * 1024;
 
 const char* effect_name(TaintEffect effect) {
   switch (effect) {
@@ -96,8 +101,13 @@ void fill_metrics(const GpuSample& sample, ::agent::GPUMetrics& message) {
   request.set_hostname(machine.hostname);
   request.set_ip_address(address);
   request.set_total_gpus(static_cast<int>(gpus.entries.size()));
-  request.set_total_cpu_cores(static_cast<int>(machine.cpu_milli / 1000));
-  request.set_total_memory_mb(machine.memory_mb);
+  // Made-up GPUs come with the cores and the memory that such a machine has: what is made up is to
+  // be tried out, and jobs of its size would never start otherwise.
+  const auto count = static_cast<std::int64_t>(gpus.entries.size());
+  const std::int64_t cores = simulated ? count * kCoresOfGpu : 0;
+  const std::int64_t memory_mb = simulated ? count * kMemoryOfGpuMb : 0;
+  request.set_total_cpu_cores(static_cast<int>(std::max(machine.cpu_milli / 1000, cores)));
+  request.set_total_memory_mb(std::max(machine.memory_mb, memory_mb));
   for (const GpuEntry& entry : gpus.entries) fill_gpu(entry, *request.add_gpus());
   for (const auto& [key, value] : options.labels) (*request.mutable_labels())[key] = value;
   for (const int gbps : gpus.peer_bandwidth_gbps) request.add_peer_bandwidth_gbps(gbps);

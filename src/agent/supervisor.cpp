@@ -161,14 +161,19 @@ class Supervisor {
   void stop(std::int64_t grace_ms) {
     const std::int64_t kill_at = boottime_ms() + std::max<std::int64_t>(grace_ms, 0);
     kill_at_ms_ = kill_at_ms_ ? std::min(*kill_at_ms_, kill_at) : kill_at;
-    if (!stopping_) ::kill(static_cast<pid_t>(-status_.pid), SIGTERM);
+    if (!stopping_) signal_group(SIGTERM);
     stopping_ = true;
+  }
+
+  // Of the task. A number that is no process would mean other groups, or everybody.
+  void signal_group(int signal) const {
+    if (status_.pid > 1) ::kill(static_cast<pid_t>(-status_.pid), signal);
   }
 
   void kill_everything() {
     if (in_container_) run_and_wait(remove_container_command(order_));
     kill_cgroups(cgroup_.paths());
-    ::kill(static_cast<pid_t>(-status_.pid), SIGKILL);
+    signal_group(SIGKILL);
     for (const int pid : descendants(::getpid())) ::kill(pid, SIGKILL);
   }
 

@@ -13,11 +13,12 @@
 
 namespace gs::agent {
 
-Tasks::Tasks(const std::string& folder, const std::string& binary, KeptLogs logs,
+Tasks::Tasks(const std::string& folder, const std::string& binary,
              std::function<void(const std::string&)> changed)
     : folder_(folder + "/tasks"),
       changed_(std::move(changed)),
-      janitor_(folder, logs),
+      logs_(folder + "/logs"),
+      janitor_(logs_),
       nursery_(binary) {
   folders_.reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   events_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -130,7 +131,7 @@ void Tasks::forget(const std::string& allocation_id) {
     }
     tasks_.erase(found);
   }
-  if (!directory.empty()) janitor_.take(directory);
+  if (!directory.empty()) janitor_.put_away(directory);
 }
 
 std::optional<TaskView> Tasks::view(const std::string& allocation_id) const {
@@ -150,9 +151,10 @@ std::vector<TaskView> Tasks::all() const {
 std::optional<std::string> Tasks::directory(const std::string& allocation_id) const {
   const std::lock_guard lock(mutex_);
   const auto found = tasks_.find(allocation_id);
-  if (found == tasks_.end()) return janitor_.kept(file_name_for(allocation_id));
-  if (found->second.directory.empty()) return std::nullopt;
-  return found->second.directory;
+  if (found != tasks_.end() && !found->second.directory.empty()) return found->second.directory;
+  std::string kept = logs_ + "/" + file_name_for(allocation_id);
+  if (file_exists(kept)) return kept;
+  return std::nullopt;
 }
 
 int Tasks::running() const {

@@ -28,10 +28,11 @@ struct TaskView {
 
 class Tasks {
  public:
-  // `folder`: gets `tasks`, with one directory each, and what the janitor keeps of those that were
-  // forgotten. `binary`: the program whose `run-task` is the supervisor. `changed`: called from any
-  // thread when there is something new to report of a task.
-  Tasks(const std::string& folder, const std::string& binary, KeptLogs logs,
+  // `folder`: gets `tasks`, with one directory each, and `logs` for
+  // the output of those that are forgotten.
+  // `binary`: the program whose `run-task` is the supervisor. `changed`: called from any thread
+  // when there is something new to report of a task.
+  Tasks(const std::string& folder, const std::string& binary,
         std::function<void(const std::string&)> changed);
   ~Tasks();  // tasks go on
   Tasks(const Tasks&) = delete;
@@ -46,7 +47,6 @@ class Tasks {
 
   std::optional<TaskView> view(const std::string& allocation_id) const;
   std::vector<TaskView> all() const;  // in the order of their ids
-  // Where its log is, also of one that was forgotten.
   std::optional<std::string> directory(const std::string& allocation_id) const;
   int running() const;
 
@@ -86,6 +86,7 @@ class Tasks {
   std::vector<std::string> to_bury_;       // guarded by mutex_
   bool leaving_ = false;                   // guarded by mutex_
   Fd folders_, events_, wake_;
+  std::string logs_;  // output of tasks that are forgotten
   Janitor janitor_;
   Nursery nursery_;
   std::thread watcher_;

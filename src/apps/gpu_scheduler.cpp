@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
   gs::add_topo(*sim, exit_code);
   gs::add_faults(*sim, exit_code);
   gs::add_serve(app, exit_code);
+  gs::add_config(app, exit_code);
+  gs::add_key(app, exit_code);
   gs::add_agent(app, exit_code);
   gs::add_run_task(app, exit_code);
   gs::add_completion(app, exit_code);

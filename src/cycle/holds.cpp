@@ -29,12 +29,22 @@ void raise_to(Hold& hold, const Hold& need) {
 }
 
 void Holds::add(Instant start, std::vector<Need> needs) {
+  lift();
   reserved_.push_back({start, std::move(needs)});
   most_.clear();
 }
 
-void Holds::hold(const std::vector<Need>& needs, int sign) {
-  for (const auto& [node, need] : needs) cluster_.hold(node, need, sign);
+void Holds::hold(const std::vector<Need>& needs) {
+  if (up_ == &needs) return;
+  lift();
+  up_ = &needs;
+  for (const auto& [node, need] : needs) cluster_.hold(node, need, +1);
+}
+
+void Holds::lift() {
+  if (up_ != nullptr)
+    for (const auto& [node, need] : *up_) cluster_.hold(node, need, -1);
+  up_ = nullptr;
 }
 
 const std::vector<Holds::Need>& Holds::most_before(Instant end) {
@@ -50,23 +60,15 @@ const std::vector<Holds::Need>& Holds::most_before(Instant end) {
   return it->second;
 }
 
-void Holds::put_up(Instant end) {
-  lift();
-  up_ = most_before(end);
-  hold(up_, +1);
-}
+void Holds::put_up(Instant end) { hold(most_before(end)); }
 
 void Holds::put_up_mig() {
   lift();
+  mig_.clear();
   for (const Reserved& reserved : reserved_)
     for (const auto& [node, need] : reserved.needs)
-      if (!need.mig_gpus.empty()) up_.emplace_back(node, Hold{0, 0, {}, {}, need.mig_gpus});
-  hold(up_, +1);
-}
-
-void Holds::lift() {
-  hold(up_, -1);
-  up_.clear();
+      if (!need.mig_gpus.empty()) mig_.emplace_back(node, Hold{0, 0, {}, {}, need.mig_gpus});
+  hold(mig_);
 }
 
 }  // namespace gs

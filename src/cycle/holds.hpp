@@ -42,12 +42,13 @@ class Holds {
     std::vector<Need> needs;
   };
   const std::vector<Need>& most_before(Instant end);
-  void hold(const std::vector<Need>& needs, int sign);
+  void hold(const std::vector<Need>& needs);
 
   Cluster& cluster_;
   std::vector<Reserved> reserved_;
   std::map<std::vector<bool>, std::vector<Need>> most_;  // by who takes part
-  std::vector<Need> up_;                                 // in the books
+  std::vector<Need> mig_;
+  const std::vector<Need>* up_ = nullptr;  // in the books
 };
 
 }  // namespace gs

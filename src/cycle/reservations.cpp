@@ -44,17 +44,16 @@ Instant Reservations::end_of(JobId job, Instant start) const {
 std::vector<Reservations::Event> Reservations::events() const {
   const Cluster& cluster = context_.cluster;
   std::vector<std::tuple<Instant, std::uint64_t, int, int, Event>> sorted;
-  for (std::size_t i = 0; i < cluster.job_count(); ++i) {
-    const JobRecord& job = cluster.job(JobId{i});
-    if (job.tasks.empty() || job.expected_end().is_never()) continue;
-    const Instant expected = job.expected_end();
-    const Instant end = expected > context_.now ? expected : context_.now + kOverdue;
-    for (const TaskId id : job.tasks) {
+  // By node: what runs is little beside what may wait.
+  for (std::size_t i = 0; i < cluster.node_count(); ++i)
+    for (const TaskId id : cluster.node(NodeId{i}).tasks) {
       const Task& task = cluster.task(id);
-      if (task.state == TaskState::Running)
-        sorted.push_back({end, job.seq, task.group, task.rank, {end, id, 0}});
+      const JobRecord& job = cluster.job(task.job);
+      const Instant expected = job.expected_end();
+      if (task.state != TaskState::Running || expected.is_never()) continue;
+      const Instant end = expected > context_.now ? expected : context_.now + kOverdue;
+      sorted.push_back({end, job.seq, task.group, task.rank, {end, id, 0}});
     }
-  }
   for (std::size_t i = 0; i < made_.size(); ++i)
     if (const Instant end = end_of(made_[i].value.job, made_[i].value.start); !end.is_never())
       sorted.push_back({end, cluster.job(made_[i].value.job).seq, -1, 0, {end, TaskId{}, i}});

@@ -1,6 +1,8 @@
 #include "cycle/simulate.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "cycle/attempt.hpp"
 #include "cycle/stay.hpp"
@@ -8,12 +10,20 @@
 #include "queue/quota.hpp"
 
 namespace gs {
+namespace {
+
+std::uint64_t member_key(JobId job, int group, int rank) {
+  return std::uint64_t{job.v} << 32 | static_cast<std::uint64_t>(group) << 20 |
+         static_cast<std::uint64_t>(rank);
+}
+
+}  // namespace
 
 bool Simulation::run(Trial& trial, const Ask& ask) {
   evicted_.clear();
   needed_.clear();
   left_.clear();
-  over_limit_.clear();
+  left_of_.clear();
   hopeless_.clear();
   lost_.clear();
   moved_ = 0;
@@ -26,12 +36,20 @@ bool Simulation::run(Trial& trial, const Ask& ask) {
   return true;
 }
 
+// The books are the same at the beginning of each run.
+bool Simulation::over_limit(JobId job) {
+  const TenantId tenant = context_.cluster.job(job).tenant;
+  const auto [it, added] = over_limit_.try_emplace(tenant, false);
+  if (added) it->second = exceeds_now(context_.cluster, tenant);
+  return it->second;
+}
+
 void Simulation::evict(Trial& trial, const Ask& ask) {
-  for (const VictimTask& task : ask.victims)
-    if (exceeds_now(context_.cluster, context_.cluster.job(task.job).tenant))
-      over_limit_.insert(task.job);
+  // Before the books change.
+  for (const VictimTask& task : ask.victims) (void)over_limit(task.job);
   for (const VictimTask& task : ask.victims) {
-    left_[task.job].emplace(task.group, task.rank);
+    left_.insert(member_key(task.job, task.group, task.rank));
+    ++left_of_[task.job];
     if (task.nominated) {
       trial.drop(task.id);
       // If it was to move there, the task that it replaces still leaves; it may move elsewhere.
@@ -71,7 +89,7 @@ bool Simulation::serve(Trial& trial, const Ask& ask) {
     if (job == ask.job) {
       if (!ask.job_first && !place_job()) return false;
     } else if (come_back(trial, ask, job)) {
-      if (!left_[job].empty()) queue(job);
+      if (left_of_[job] > 0) queue(job);
     } else if (ask.nobody_lost) {
       return false;
     }
@@ -81,7 +99,13 @@ bool Simulation::serve(Trial& trial, const Ask& ask) {
 
 // Members of a group are alike: instead of one that did not run, one comes back that did.
 std::vector<Member> Simulation::those_that_left(JobId job, std::vector<Member> members) const {
-  std::set<std::pair<int, int>> open = left_.at(job);
+  const auto has_left = [&](const Member& m) {
+    return left_.contains(member_key(job, m.group, m.rank));
+  };
+  if (std::all_of(members.begin(), members.end(), has_left)) return members;
+  std::set<std::pair<int, int>> open;
+  for (const VictimTask& task : victims_)
+    if (task.job == job && has_left({task.group, task.rank})) open.emplace(task.group, task.rank);
   std::vector<Member> back, strangers;
   for (const Member& m : members)
     (open.erase({m.group, m.rank}) > 0 ? back : strangers).push_back(m);
@@ -101,30 +125,32 @@ bool Simulation::come_back(Trial& trial, const Ask& ask, JobId job) {
   const std::uint64_t kind = std::uint64_t{record.tenant.v} << 32 | record.shape.v;
   // Room only shrinks while others come back: what its twin did not find, it does not find either.
   if (fresh && hopeless_.count(kind) > 0) return false;
-  if (over_limit_.contains(job) || !is_ready(context_.cluster, job, &evicted_)) return false;
+  if (over_limit(job) || !is_ready(context_.cluster, job, &evicted_)) return false;
   const std::vector<Member> members =
       those_that_left(job, next_members(context_.cluster, job, &evicted_));
   if (!attempt(context_, trial, job, members, Firmness::Nominate, ask.among).placed) {
     if (fresh) hopeless_.insert(kind);
     return false;
   }
-  for (const Member& m : members) left_[job].erase({m.group, m.rank});
+  for (const Member& m : members) left_.erase(member_key(job, m.group, m.rank));
+  left_of_[job] -= static_cast<int>(members.size());
   return true;
 }
 
 void Simulation::let_stay(Trial& trial, const Ask& ask) {
   left_.clear();
   for (const VictimTask* task : gs::let_stay(trial, ask.victims, {ask.job}))
-    left_[task->job].emplace(task->group, task->rank);
+    left_.insert(member_key(task->job, task->group, task->rank));
 }
 
 // Others may have stayed after a job had found its new place, and that may be a larger GPU.
-bool Simulation::moves_within_limits() const {
+bool Simulation::moves_within_limits() {
   const Cluster& cluster = context_.cluster;
-  std::unordered_set<JobId> seen;
+  JobId last;  // victims of a job mostly stand side by side
   return std::all_of(victims_.begin(), victims_.end(), [&](const VictimTask& victim) {
-    if (over_limit_.contains(victim.job) || !seen.insert(victim.job).second) return true;
     const JobRecord& record = cluster.job(victim.job);
+    if (victim.job == last || record.nominated_tasks == 0 || over_limit(victim.job)) return true;
+    last = victim.job;
     Usage moved;
     std::vector<std::uint32_t> models;
     for (const TaskId id : record.tasks) {
@@ -139,7 +165,7 @@ bool Simulation::moves_within_limits() const {
 
 void Simulation::take_stock(const Ask& ask) {
   for (const VictimTask& task : ask.victims) {
-    if (left_[task.job].contains({task.group, task.rank})) {
+    if (left_.count(member_key(task.job, task.group, task.rank)) > 0) {
       lost_.push_back(task);
       needed_.set(task.id);
     } else if (task.nominated || context_.cluster.task(task.id).state != TaskState::Running) {

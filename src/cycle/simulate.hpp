@@ -10,10 +10,8 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "cycle/cycle.hpp"
@@ -48,16 +46,18 @@ class Simulation {
   bool serve(Trial& trial, const Ask& ask);
   bool come_back(Trial& trial, const Ask& ask, JobId job);
   std::vector<Member> those_that_left(JobId job, std::vector<Member> members) const;
-  bool moves_within_limits() const;
+  bool over_limit(JobId job);
+  bool moves_within_limits();
   void let_stay(Trial& trial, const Ask& ask);
   void take_stock(const Ask& ask);
 
   CycleContext& context_;
   TaskMarks evicted_;
   TaskMarks needed_;
-  std::unordered_map<JobId, std::set<std::pair<int, int>>> left_;  // members without a place yet
-  std::unordered_set<JobId> over_limit_;                           // jobs that can't move
-  std::unordered_set<std::uint64_t> hopeless_;  // tenant and shape that found none
+  std::unordered_set<std::uint64_t> left_;         // members that left and have no place yet
+  std::unordered_map<JobId, int> left_of_;         // how many of each job
+  std::unordered_map<TenantId, bool> over_limit_;  // before anybody leaves
+  std::unordered_set<std::uint64_t> hopeless_;     // tenant and shape that found none
   std::vector<VictimTask> victims_;
   std::vector<VictimTask> lost_;
   int moved_ = 0;

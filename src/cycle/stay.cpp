@@ -66,9 +66,10 @@ bool is_lost(const Cluster& cluster, const VictimTask& task) {
 }
 
 // These members back to their own places (or promises of places), giving up others that they may
-// have been promised. False, and nothing is changed, if somebody needs what they have there.
-bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks,
-          const std::vector<JobId>& gets) {
+// have been promised. False, and nothing is changed, if somebody needs what they have there, or if
+// they are too few (unless the caller sees to that).
+bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks, const std::vector<JobId>& gets,
+          bool may_be_few = false) {
   const Cluster& cluster = trial.cluster();
   const std::size_t mark = trial.mark();
   const bool lost = std::any_of(tasks.begin(), tasks.end(),
@@ -97,10 +98,20 @@ bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks,
   };
   if (std::all_of(tasks.begin(), tasks.end(), go_back) &&
       std::all_of(tasks.begin(), tasks.end(), is_sound_there) &&
-      (!lost || fill_of(cluster, tasks.front()->job, nullptr) != Fill::BelowMin))
+      (!lost || may_be_few || fill_of(cluster, tasks.front()->job, nullptr) != Fill::BelowMin))
     return true;
   trial.rollback(mark);
   return false;
+}
+
+// Each that can stay does, if they are enough; else those of which it takes no more.
+void stay_one_by_one(Trial& trial, const std::vector<const VictimTask*>& tasks,
+                     const std::vector<JobId>& gets) {
+  const std::size_t mark = trial.mark();
+  for (const VictimTask* task : tasks) stay(trial, {task}, gets, true);
+  if (fill_of(trial.cluster(), tasks.front()->job, nullptr) != Fill::BelowMin) return;
+  trial.rollback(mark);
+  for (const VictimTask* task : tasks) stay(trial, {task}, gets);
 }
 
 // Those of the job that can stay do; the others give up what they have elsewhere. Only if no fewer
@@ -114,7 +125,7 @@ void stay_together(Trial& trial, const std::vector<const VictimTask*>& tasks,
   for (const VictimTask* task : tasks)
     if (const TaskId promise = place_of(cluster, *task, TaskState::Nominated); promise.valid())
       trial.drop(promise);
-  for (const VictimTask* task : tasks) stay(trial, {task}, gets);
+  for (const VictimTask* task : tasks) stay(trial, {task}, gets, true);
   const JobRecord& record = cluster.job(job);
   if (record.active_tasks < before || fill_of(cluster, job, nullptr) == Fill::BelowMin)
     trial.rollback(mark);
@@ -141,19 +152,29 @@ bool nobody_moved(const Trial& trial, const std::vector<const VictimTask*>& task
   });
 }
 
+// How many of them have a place elsewhere.
+int count_elsewhere(const Trial& trial, const std::vector<const VictimTask*>& tasks) {
+  return static_cast<int>(std::count_if(tasks.begin(), tasks.end(), [&](const VictimTask* task) {
+    return place_of(trial.cluster(), *task, TaskState::Nominated).valid() && !is_home(trial, *task);
+  }));
+}
+
 using VictimTasks = std::vector<const VictimTask*>;
 
 void let_job_stay(Trial& trial, const VictimTasks& tasks, const std::vector<JobId>& gets,
                   bool give_up) {
   const bool together = lies_together(trial.cluster().shape_of(tasks.front()->job));
-  if (stay(trial, tasks, gets)) return;
+  const bool all_home = std::all_of(tasks.begin(), tasks.end(), [&](const VictimTask* task) {
+    return !task->nominated && is_home(trial, *task);
+  });
+  if (all_home || stay(trial, tasks, gets)) return;
   for (const VictimTask* task : tasks) {
     exchange_with_sibling(trial, *task);
     if (give_up) exchange_instances(trial, *task);
   }
   if (together && give_up) stay_together(trial, tasks, gets);
   if (together && !nobody_moved(trial, tasks)) return;
-  for (const VictimTask* task : tasks) stay(trial, {task}, gets);
+  if (tasks.size() > 1) stay_one_by_one(trial, tasks, gets);
 }
 
 }  // namespace
@@ -167,14 +188,14 @@ std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTa
     if (tasks[task->job].empty()) jobs.push_back(task->job);
     tasks[task->job].push_back(&*task);
   }
-  const auto at_home = [&] {
-    return std::count_if(victims.begin(), victims.end(),
-                         [&](const VictimTask& task) { return is_home(trial, task); });
-  };
   // Who goes home gives up where it was to go, and somebody else may be at home there.
-  for (auto before = at_home() - 1; before < at_home();) {
-    before = at_home();
-    for (const JobId job : jobs) let_job_stay(trial, tasks[job], gets, give_up);
+  for (bool again = true; again;) {
+    again = false;
+    for (const JobId job : jobs) {
+      const int elsewhere = count_elsewhere(trial, tasks[job]);
+      let_job_stay(trial, tasks[job], gets, give_up);
+      again |= count_elsewhere(trial, tasks[job]) < elsewhere;
+    }
   }
   VictimTasks lost;
   for (const VictimTask& task : victims)

@@ -116,5 +116,29 @@ TEST_F(Stay, packs_of_ranks_are_not_exchanged) {
   EXPECT_FALSE(runs(victims[1]));
 }
 
+TEST_F(Stay, those_that_are_enough_stay_without_the_one_that_has_to_go) {
+  const NodeId c = lab.node("c", 3);
+  const JobId gang = lab.running(QueueLab::job("gang", 1, 3, 2), tenant, c);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, gang, 2), leave(trial, gang, 1),
+                                           leave(trial, gang, 0)};
+  promise(trial, gets, 0, c, 2);
+  const auto lost = let_stay(trial, victims, {gets});
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0], &victims[0]);
+}
+
+TEST_F(Stay, too_few_do_not_stay) {
+  const NodeId c = lab.node("c", 3);
+  const JobId gang = lab.running(QueueLab::job("gang", 1, 3, 3), tenant, c);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, gang, 2), leave(trial, gang, 1),
+                                           leave(trial, gang, 0)};
+  promise(trial, gets, 0, c, 2);
+  EXPECT_EQ(let_stay(trial, victims, {gets}).size(), 3U);
+}
+
 }  // namespace
 }  // namespace gs

@@ -98,7 +98,7 @@ struct ApiSettings {
   int rate_limit_burst = 200;
   std::int64_t max_body_bytes = 1 << 20;
   int request_timeout_ms = 30'000;
-  int max_connections = 1024;
+  int max_connections = 20'000;
 };
 
 struct AuthSettings {

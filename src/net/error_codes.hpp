@@ -37,4 +37,28 @@ constexpr OutsideCode outside_code(ErrorCode code) {
   return {};
 }
 
+// What a client makes of a status that says no.
+constexpr ErrorCode error_code_of_http(int status) {
+  switch (status) {
+    case 401:
+      return ErrorCode::Unauthenticated;
+    case 403:
+      return ErrorCode::PermissionDenied;
+    case 404:
+      return ErrorCode::NotFound;
+    case 409:
+      return ErrorCode::Conflict;
+    case 422:
+      return ErrorCode::QuotaExceeded;
+    case 429:
+      return ErrorCode::QueueFull;
+    case 502:
+    case 503:
+    case 504:
+      return ErrorCode::Unavailable;
+    default:
+      return status >= 400 && status < 500 ? ErrorCode::InvalidArgument : ErrorCode::Internal;
+  }
+}
+
 }  // namespace gs

@@ -103,8 +103,10 @@ Result<std::vector<std::int64_t>> Desk::submit_array(const JobSpec& spec) {
   std::vector<std::int64_t> jobs;
   JobSpec one = spec;
   one.array_size = 0;
+  set_label(one.environment, "GPU_SCHEDULER_ARRAY_SIZE", std::to_string(spec.array_size));
   for (int i = 0; i < spec.array_size; ++i) {
     one.array_index = i;
+    set_label(one.environment, "GPU_SCHEDULER_ARRAY_INDEX", std::to_string(i));
     one.array_id = jobs.empty() ? std::string{} : job_id(jobs.front());
     Result<std::int64_t> seq = submit(one);
     if (!seq) {

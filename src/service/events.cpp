@@ -16,11 +16,16 @@ std::string event_json(const EventRow& event) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-bool matches(const EventFilter& filter, const Published& event) {
+const std::string& Published::json() const {
+  std::call_once(written_, [this] { json_ = event_json(row_); });
+  return json_;
+}
+
+bool matches(const EventFilter& filter, const EventRow& event) {
   if (!filter.tenant.empty() && event.tenant != filter.tenant &&
       (filter.of_tenant_only || !event.tenant.empty()))
     return false;
-  if (!filter.job.empty() && event.job != filter.job) return false;
+  if (filter.job != 0 && event.job != filter.job) return false;
   return filter.types.empty() ||
          std::any_of(filter.types.begin(), filter.types.end(),
                      [&](const std::string& type) { return event.type.starts_with(type); });
@@ -30,23 +35,12 @@ void EventBus::publish(const std::vector<EventRow>& events) {
   if (events.empty()) return;
   std::vector<std::shared_ptr<const Published>> fresh;
   fresh.reserve(events.size());
-  for (const EventRow& row : events) {
-    auto event = std::make_shared<Published>();
-    event->id = row.id;
-    event->time = row.time;
-    event->type = row.type;
-    event->message = row.message;
-    event->tenant = row.tenant;
-    if (row.job != 0) event->job = job_id(row.job);
-    event->node = row.node;
-    event->json = event_json(row);
-    fresh.push_back(std::move(event));
-  }
+  for (const EventRow& row : events) fresh.push_back(std::make_shared<const Published>(row));
   const std::lock_guard lock(mutex_);
   for (auto& event : fresh) kept_.push_back(std::move(event));
-  last_ = kept_.back()->id;
+  last_ = kept_.back()->row().id;
   while (kept_.size() > kKept) {
-    dropped_ = kept_.front()->id;
+    dropped_ = kept_.front()->row().id;
     kept_.pop_front();
   }
 }
@@ -74,11 +68,12 @@ EventBus::Page EventBus::read(std::uint64_t after, const EventFilter& filter,
   const std::lock_guard lock(mutex_);
   page.next = after;
   page.lost = after < dropped_;
-  auto at = std::upper_bound(kept_.begin(), kept_.end(), after,
-                             [](std::uint64_t id, const auto& event) { return id < event->id; });
+  auto at =
+      std::upper_bound(kept_.begin(), kept_.end(), after,
+                       [](std::uint64_t id, const auto& event) { return id < event->row().id; });
   for (; at != kept_.end() && page.events.size() < at_most; ++at) {
-    page.next = (*at)->id;
-    if (matches(filter, **at)) page.events.push_back(*at);
+    page.next = (*at)->row().id;
+    if (matches(filter, (*at)->row())) page.events.push_back(*at);
   }
   return page;
 }

@@ -14,20 +14,26 @@
 
 namespace gs {
 
-struct Published {
-  std::uint64_t id = 0;
-  Instant time;
-  std::string type, tenant, job, node, message;
-  std::string json;
+class Published {
+ public:
+  explicit Published(EventRow row) : row_(std::move(row)) {}
+  const EventRow& row() const { return row_; }
+  // Written when the first watcher asks for it: mostly nobody does.
+  const std::string& json() const;
+
+ private:
+  EventRow row_;
+  mutable std::once_flag written_;
+  mutable std::string json_;
 };
 
 struct EventFilter {
-  std::string tenant;           // only of this one, and of none
-  bool of_tenant_only = false;  // not even those of none
-  std::string job;
+  std::string tenant;              // only of this one, and of none
+  bool of_tenant_only = false;     // not even those of none
+  std::int64_t job = 0;            // 0: all
   std::vector<std::string> types;  // what they begin with
 };
-bool matches(const EventFilter& filter, const Published& event);
+bool matches(const EventFilter& filter, const EventRow& event);
 
 class EventBus {
  public:

@@ -224,8 +224,8 @@ void Service::turn(std::vector<std::unique_ptr<Work>> works) {
     begin = SteadyClock::now();
     if (Status s = commit(result.batch, figures); !s) {
       log_error("leads no more", {{"error", s.error().message}});
-      refuse(works);
       drop_lead();
+      refuse(works);
       return;
     }
     figures.commit_s = seconds_since(begin);

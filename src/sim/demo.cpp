@@ -256,7 +256,7 @@ class Teller {
         "  gpu-scheduler sim run tests/scenarios           every behaviour, as a file you can "
         "read");
     line("  gpu-scheduler sim run -v FILE.scn               the same, step by step");
-    line("  gpu-cli why FILE.scn JOB                        why a job waits, and for how long");
+    line("  gpu-cli offline why FILE.scn JOB                why a job waits, and for how long");
   }
 
   bool colour_;

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,14 @@ void wait_for_end(const sigset_t& signals, const Flags& flags, const std::string
   }
 }
 
+// Every connection is a file; many systems allow 1,024 of them until a program asks for more.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int serve(const Flags& flags) {
   Result<Settings> settings = read_settings(flags);
   if (!settings) {
@@ -162,6 +171,7 @@ int serve(const Flags& flags) {
     fmt::print(stderr, "gpu-scheduler: can't create {}: {}\n", state_dir, error.message());
     return 1;
   }
+  raise_file_limit();
   // Blocked here, and so in all threads: they are waited for in one place.
   sigset_t signals;
   sigemptyset(&signals);

@@ -8,5 +8,7 @@ class App;
 namespace gs {
 
 void add_serve(CLI::App& app, int& exit_code);
+void add_config(CLI::App& app, int& exit_code);
+void add_key(CLI::App& app, int& exit_code);
 
 }  // namespace gs

@@ -144,6 +144,7 @@ void Server::Parts::build_service() {
   rest_options.cors = settings.api.cors_enabled;
   rest_options.cors_origins = settings.api.cors_origins;
   rest_options.limit_rate = auth_required(settings);
+  rest_options.only_own_pages = !auth_required(settings) && is_loopback(settings.api.bind);
   rest_options.version = kVersion;
   const auto identify = [this](std::string_view authorization, std::string_view key) {
     return authenticator->identify(authorization, key, wall_clock());
@@ -276,7 +277,8 @@ void Server::stop() {
   parts_->agents->stop();
   parts_->grpc_server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
   parts_->service->stop();
-  parts_->http.reset();
+  parts_->rest->stop();
+  parts_->http.reset();  // last: answers under way refer to its loop
 }
 
 }  // namespace gs

@@ -159,14 +159,15 @@ void put_cluster(const ClusterView& view, scheduler::GetClusterStatusResponse& o
 }
 
 void put_event(const Published& event, scheduler::Event& out) {
-  out.set_id(event.id);
-  put_time(event.time, *out.mutable_time());
-  out.set_type(event.type);
-  out.set_job_id(event.job);
-  out.set_tenant_id(event.tenant);
-  out.set_node(event.node);
-  out.set_message(event.message);
-  out.set_json(event.json);
+  const EventRow& row = event.row();
+  out.set_id(row.id);
+  put_time(row.time, *out.mutable_time());
+  out.set_type(row.type);
+  if (row.job != 0) out.set_job_id(job_id(row.job));
+  out.set_tenant_id(row.tenant);
+  out.set_node(row.node);
+  out.set_message(row.message);
+  out.set_json(event.json());
 }
 
 }  // namespace gs

@@ -22,7 +22,9 @@ const char* health_word(Health health) {
 void put_placement(Json& json, const JobRow& row) {
   Json gpus = Json::array();
   Json nodes = Json::array();
-  const Result<std::vector<Process>> processes = decode_processes(row.placement);
+  // A job that waits has nothing, whatever it had before.
+  const bool waits = row.state == RunState::Pending || row.state == RunState::Preempted;
+  const Result<std::vector<Process>> processes = decode_processes(waits ? "" : row.placement);
   if (processes)
     for (const Process& process : *processes) {
       nodes.push_back(process.node);
@@ -35,7 +37,8 @@ void put_placement(Json& json, const JobRow& row) {
   json["node_name"] = nodes.empty() ? Json("") : nodes.front();
   json["allocated_nodes"] = std::move(nodes);
   json["allocated_gpus"] = std::move(gpus);
-  if (!row.placement.empty()) json["processes"] = Json::parse(row.placement, nullptr, false);
+  if (!waits && !row.placement.empty())
+    json["processes"] = Json::parse(row.placement, nullptr, false);
 }
 
 Json places_body(const std::vector<TaskPlace>& places) {

@@ -49,8 +49,7 @@ Result<EventAsk> event_ask(const HttpRequest& request) {
   if (const std::string* job = request.parameter("job_id")) {
     const auto seq = job_seq(*job);
     if (!seq) return invalid("job_id '" + *job + "' is not the id of a job");
-    ask.filter.job = *job;
-    ask.query.job = *seq;
+    ask.filter.job = ask.query.job = *seq;
   }
   if (const std::string* type = request.parameter("type")) {
     ask.filter.types = {*type};

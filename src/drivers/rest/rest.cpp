@@ -89,10 +89,24 @@ Instant steady_now() {
                      .count()};
 }
 
+// "http://localhost:3000" -> "localhost"
+std::string_view host_of(std::string_view origin) {
+  if (const std::size_t scheme = origin.find("://"); scheme != std::string_view::npos)
+    origin.remove_prefix(scheme + 3);
+  if (origin.starts_with('[')) return origin.substr(0, origin.find(']') + 1);
+  return origin.substr(0, origin.find(':'));
+}
+
+bool is_this_machine(std::string_view host) {
+  return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
+}
+
 // The origin of the page that asks, if pages from there may.
 std::string allowed_origin(const RestOptions& options, std::string_view origin) {
   if (!options.cors || origin.empty()) return {};
   std::string_view list = options.cors_origins;
+  if (list == "*" && options.only_own_pages)
+    return is_this_machine(host_of(origin)) ? std::string(origin) : std::string{};
   if (list == "*") return "*";
   while (!list.empty()) {
     std::string_view one = list.substr(0, list.find(','));
@@ -146,7 +160,9 @@ Rest::Rest(RestParts parts, RestOptions options)
                                       {"route", "method", "status"});
 }
 
-Rest::~Rest() { impl_->readers.join(); }
+Rest::~Rest() { stop(); }
+
+void Rest::stop() { impl_->readers.join(); }
 
 void Rest::handle(std::shared_ptr<Exchange> exchange) {
   auto call = std::make_shared<Call>();
@@ -184,6 +200,14 @@ void Rest::handle(std::shared_ptr<Exchange> exchange) {
   }
   if (found == nullptr) return impl_->fail(*call, not_found("there is nothing at " + request.path));
   call->route = found->pattern;
+  // Also a name that a stranger's DNS points to this machine is a stranger's.
+  const std::string_view origin = request.header("Origin");
+  if (impl_->options.only_own_pages &&
+      ((!origin.empty() && allowed_origin(impl_->options, origin).empty()) ||
+       (!origin.empty() && !is_this_machine(host_of(request.header("Host"))))))
+    return impl_->fail(*call, Error{ErrorCode::PermissionDenied,
+                                    "pages of " + std::string(origin) +
+                                        " may not use this server: set api.cors_origins"});
   if (!found->open) {
     Result<Caller> caller =
         impl_->parts.identify(request.header("Authorization"), request.header("X-API-Key"));

@@ -24,6 +24,8 @@ struct RestOptions {
   bool cors = true;
   std::string cors_origins = "*";
   bool limit_rate = false;  // only where callers say who they are
+  // Nobody says who they are: then pages of other sites must not act for the person at the browser.
+  bool only_own_pages = false;
   std::size_t max_batch = 10'000;
   int reader_threads = 2;
   std::string version;
@@ -50,6 +52,8 @@ class Rest {
   Rest& operator=(const Rest&) = delete;
 
   void handle(std::shared_ptr<Exchange> exchange);
+  // Answers what is being read; nothing is answered after that. Before the server goes away.
+  void stop();
 
   struct Impl;  // its routes, in files of their own
 

@@ -82,7 +82,7 @@ std::string EventWatchers::take(Watcher& watcher) const {
     out += watcher.server_sent ? "event: lagged\ndata: " + text + "\n\n" : text + "\n";
   }
   for (const auto& event : page.events) {
-    out += piece_of(event->id, event->type, event->json, watcher.server_sent);
+    out += piece_of(event->row().id, event->row().type, event->json(), watcher.server_sent);
   }
   watcher.after = page.next;
   return out;

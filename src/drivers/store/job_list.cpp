@@ -126,19 +126,29 @@ class JobList {
     sql.bind(cursor_.seq) << ")";
   }
 
-  // Numbers and keys of the way's rows behind the cursor, in order. The database merges branches.
-  void keys(Sql& sql, const Way& way, bool all_filters) const {
+  void order(Sql& sql, const std::string& key, const std::string& seq) const {
+    sql << " ORDER BY " << key << direction();
+    if (!by_seq()) sql << ", " << seq << direction();
+  }
+
+  // Numbers and keys of the way's rows behind the cursor, in order; the database merges branches.
+  // No more than `most` are wanted: PostgreSQL has to be told so for each branch, or it sorts all.
+  void keys(Sql& sql, const Way& way, bool all_filters, std::int64_t most) const {
     const std::vector<Branch> branches = filter_.branches(way, is_ordered(way));
+    const bool single = branches.size() == 1;
+    const bool apart = !single && session_.dialect() == Dialect::Postgres;
     for (std::size_t i = 0; i < branches.size(); ++i) {
-      sql << (i == 0 ? "SELECT " : " UNION ALL SELECT ") << seq_of(way) << " AS s, " << key_of(way)
-          << " AS k";
+      sql << (i == 0 ? "" : " UNION ALL ") << (apart ? "(" : "") << "SELECT " << seq_of(way)
+          << " AS s, " << key_of(way) << " AS k";
       from(sql, way, branches[i], all_filters);
       after_cursor(sql, way);
+      if (!apart) continue;
+      order(sql, key_of(way), seq_of(way));
+      sql << " LIMIT ";
+      sql.bind(most) << ")";
     }
     // A single one is ordered by its own columns, which an index may have in this order.
-    const bool single = branches.size() == 1;
-    sql << " ORDER BY " << (single ? key_of(way) : "k") << direction();
-    if (!by_seq()) sql << ", " << (single ? seq_of(way) : "s") << direction();
+    order(sql, single ? key_of(way) : "k", single ? seq_of(way) : "s");
   }
 
   void limit(Sql& sql) const {
@@ -150,7 +160,7 @@ class JobList {
   Sql page_of(const Way& way) const {
     Sql sql;
     sql << "SELECT " << names_of(job_columns(), "j.") << " FROM (";
-    keys(sql, way, true);
+    keys(sql, way, true, limit_ + 1 + std::max<std::int64_t>(query_.offset, 0));
     limit(sql);
     sql << ") page CROSS JOIN jobs j WHERE j.seq = page.s ORDER BY page.k" << direction()
         << ", page.s" << direction();
@@ -161,7 +171,7 @@ class JobList {
     const Way way = along_the_order();
     Sql sql;
     sql << "SELECT " << names_of(job_columns(), "j.") << " FROM (";
-    keys(sql, way, false);
+    keys(sql, way, false, kShortWalk);
     sql << " LIMIT ";
     sql.bind(kShortWalk) << ") page CROSS JOIN jobs j WHERE j.seq = page.s";
     filter_.other_conditions(sql, way);

@@ -1,0 +1,12 @@
+// JSON values as YAML text that reads back as the same values.
+#pragma once
+
+#include <string>
+
+#include "wire/json_reader.hpp"
+
+namespace gs::cli {
+
+std::string yaml_text(const Json& value);
+
+}  // namespace gs::cli
