@@ -148,7 +148,8 @@ asio::awaitable<void> serve_websocket(Stream stream, std::shared_ptr<Exchange> e
   co_await socket->async_close(reason, token);
 }
 
-// A caller that still sends would be cut off before it has read our answer: listen to it for a while.
+// A caller that still sends would be cut off before it has read our answer: listen to it for a
+// while.
 template <typename Stream>
 asio::awaitable<void> read_to_the_end(Stream& stream, beast::flat_buffer& buffer) {
   error_code error;

@@ -182,8 +182,8 @@ void Rest::Impl::watch_events(const CallPtr& call, const EventFilter& filter, Ev
         std::vector<EventRow> backlog;
         for (const EventRow& row : rows)
           if (row.id <= from) backlog.push_back(row);
-        NextPiece next = self->watchers.watch({filter, after, !socket}, backlog,
-                                              call->exchange->executor());
+        NextPiece next =
+            self->watchers.watch({filter, after, !socket}, backlog, call->exchange->executor());
         if (socket) return self->finish(*call, WebSocketSession{std::move(next), {}});
         self->finish(*call, HttpStream{"text/event-stream", {}, std::move(next)});
       });

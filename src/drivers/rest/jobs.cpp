@@ -139,9 +139,9 @@ Answered submit_all(Desk& desk, const std::vector<Result<JobSpec>>& specs, const
       if (Status s = may_wait_for(desk, *spec, caller); !s) job = s.error();
     if (job) job = desk.submit(*spec);
     accepted += job.ok();
-    jobs.push_back(job ? Json{{"job_id", job_id(*job)}, {"status", "submitted"}}
-                       : Json{{"error", job.error().message},
-                              {"code", outside_code(job.error().code).http}});
+    jobs.push_back(
+        job ? Json{{"job_id", job_id(*job)}, {"status", "submitted"}}
+            : Json{{"error", job.error().message}, {"code", outside_code(job.error().code).http}});
   }
   Json body{{"accepted", accepted}, {"rejected", specs.size() - accepted}};
   body["jobs"] = std::move(jobs);
@@ -196,8 +196,7 @@ Result<bool> flag_of(const HttpRequest& request, const char* name) {
 void Rest::Impl::submit_job(const CallPtr& call) {
   Result<bool> dry = flag_of(call->request(), "dry_run");
   if (!dry) return fail(*call, dry.error());
-  Result<JobSpec> spec =
-      parse_submitted_job(call->request().body(), options.default_priority);
+  Result<JobSpec> spec = parse_submitted_job(call->request().body(), options.default_priority);
   if (!spec) return fail(*call, spec.error());
   if (Status s = may_submit_for(call->caller, spec->tenant_id); !s) return fail(*call, s.error());
   if (*dry) return dry_run(call, *spec);
@@ -209,12 +208,11 @@ void Rest::Impl::submit_job(const CallPtr& call) {
 void Rest::Impl::submit_once(const CallPtr& call, const std::string& tenant, Submit submit) {
   const std::string key(call->request().header("Idempotency-Key"));
   if (key.size() > 255) return fail(*call, invalid("Idempotency-Key must have at most 255 bytes"));
-  const std::uint64_t hash =
-      key.empty() ? 0
-                  : Hash{}
-                        .add(std::string_view(call->route))
-                        .add(std::string_view(call->request().body()))
-                        .value();
+  const std::uint64_t hash = key.empty() ? 0
+                                         : Hash{}
+                                               .add(std::string_view(call->route))
+                                               .add(std::string_view(call->request().body()))
+                                               .value();
   write(
       call,
       [this, key, hash, tenant, submit](Desk& desk) -> Result<Answered> {
@@ -330,23 +328,24 @@ void Rest::Impl::explain_job(const CallPtr& call) {
 void Rest::Impl::job_events(const CallPtr& call) {
   Result<std::int64_t> limit = number_of(call->request(), "limit", 1000, 1, 10'000);
   if (!limit) return fail(*call, limit.error());
-  with_job(call, [self = shared_from_this(), call, limit = static_cast<int>(*limit)](const JobRow& row) {
-    EventQuery query;
-    query.job = row.seq;
-    query.limit = limit;
-    Result<std::vector<EventRow>> rows = self->parts.reader.events(query);
-    if (!rows) return self->fail(*call, rows.error());
-    Json events = Json::array();
-    // That it was submitted is known from the job itself.
-    events.push_back({{"time", time_text(row.submitted)},
-                      {"type", "job.submitted"},
-                      {"job_id", job_id(row.seq)},
-                      {"tenant_id", row.tenant},
-                      {"message", "submitted"}});
-    for (const EventRow& event : *rows)
-      events.push_back(Json::parse(event_json(event), nullptr, false));
-    self->reply(*call, 200, Json{{"events", std::move(events)}});
-  });
+  with_job(call,
+           [self = shared_from_this(), call, limit = static_cast<int>(*limit)](const JobRow& row) {
+             EventQuery query;
+             query.job = row.seq;
+             query.limit = limit;
+             Result<std::vector<EventRow>> rows = self->parts.reader.events(query);
+             if (!rows) return self->fail(*call, rows.error());
+             Json events = Json::array();
+             // That it was submitted is known from the job itself.
+             events.push_back({{"time", time_text(row.submitted)},
+                               {"type", "job.submitted"},
+                               {"job_id", job_id(row.seq)},
+                               {"tenant_id", row.tenant},
+                               {"message", "submitted"}});
+             for (const EventRow& event : *rows)
+               events.push_back(Json::parse(event_json(event), nullptr, false));
+             self->reply(*call, 200, Json{{"events", std::move(events)}});
+           });
 }
 
 // ---------------------------------------------------------------- changing

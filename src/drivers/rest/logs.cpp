@@ -98,7 +98,8 @@ void Rest::Impl::job_logs(const CallPtr& call) {
                   ask = *asked](const JobRow& row) mutable {
     if (Status s = find_log(row, rank, ask); !s) return self->fail(*call, s.error());
     auto incoming = std::make_shared<Incoming>(call->exchange->executor());
-    const auto first = [self, call](const std::shared_ptr<Incoming>& pieces, const LogPiece& piece) {
+    const auto first = [self, call](const std::shared_ptr<Incoming>& pieces,
+                                    const LogPiece& piece) {
       if (piece.error) return self->fail(*call, *piece.error);
       auto over = std::make_shared<bool>(false);
       self->finish(*call, HttpStream{"text/plain; charset=utf-8", {}, [pieces, over] {

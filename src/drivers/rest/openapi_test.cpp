@@ -59,7 +59,8 @@ TEST(OpenApi, document_and_routes_agree) {
 }
 
 TEST(OpenApi, describes_exactly_the_parameters_of_each_route) {
-  for_each_operation([&](const std::string& method, const std::string& path, const Json& operation) {
+  for_each_operation([&](const std::string& method, const std::string& path,
+                         const Json& operation) {
     const Json none = Json::array();
     const Json& item = document()["paths"][path];
     std::set<std::string> in_path, want;
@@ -75,14 +76,15 @@ TEST(OpenApi, describes_exactly_the_parameters_of_each_route) {
 
 TEST(OpenApi, every_operation_has_a_name_of_its_own_a_summary_and_answers) {
   std::set<std::string> names;
-  for_each_operation([&](const std::string& method, const std::string& path, const Json& operation) {
-    const std::string where = method + " " + path;
-    EXPECT_TRUE(names.insert(operation.value("operationId", "")).second) << where;
-    EXPECT_FALSE(operation.value("summary", "").empty()) << where;
-    const Json& answers = operation["responses"];
-    EXPECT_TRUE(answers.contains("200") || answers.contains("201")) << where;
-    EXPECT_FALSE(answers.contains("default")) << where;
-  });
+  for_each_operation(
+      [&](const std::string& method, const std::string& path, const Json& operation) {
+        const std::string where = method + " " + path;
+        EXPECT_TRUE(names.insert(operation.value("operationId", "")).second) << where;
+        EXPECT_FALSE(operation.value("summary", "").empty()) << where;
+        const Json& answers = operation["responses"];
+        EXPECT_TRUE(answers.contains("200") || answers.contains("201")) << where;
+        EXPECT_FALSE(answers.contains("default")) << where;
+      });
 }
 
 void check_references(const Json& json) {
