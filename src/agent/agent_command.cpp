@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/agent.hpp"
@@ -111,8 +112,16 @@ sigset_t block_signals() {
   return signals;
 }
 
+// True: it is gone already.
+bool end_with(int parent) {
+  if (parent == 0) return false;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  return ::getppid() != parent;
+}
+
 int run_agent(Options options) {
   const sigset_t signals = block_signals();
+  if (end_with(options.parent)) return 0;
   Result<std::unique_ptr<Agent>> agent = Agent::create(std::move(options));
   if (!agent.ok()) {
     fmt::print(stderr, "gpu-scheduler agent: {}\n", agent.error().message);
@@ -170,6 +179,7 @@ void add_task_flags(CLI::App& app, Flags& flags) {
                  "More arguments for its `run`, separated by spaces");
   app.add_option("--log-bytes", o.log_bytes, "Size of one file of a task's log")
       ->capture_default_str();
+  app.add_option("--parent", o.parent, "")->group("");  // `serve` ends, and we with it
   app.add_option("--log-files", o.log_files, "How many of them are kept")->capture_default_str();
 }
 

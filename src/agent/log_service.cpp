@@ -84,7 +84,9 @@ LogService::Progress LogService::go_on(Reading& reading) {
     const bool ended = !view || view->status.ended();
     LogPiece piece = read_task_log(reading.directory, reading.offset, kPieceBytes);
     done = piece.data.empty() && (ended || !reading.follow);
-    if (piece.data.empty() && !done) return Progress::Nothing;
+    // The first chunk may be empty: it says that there is a log.
+    if (piece.data.empty() && !done && reading.begun) return Progress::Nothing;
+    reading.begun = true;
     chunk.set_offset(piece.offset);
     reading.offset = piece.offset + static_cast<std::int64_t>(piece.data.size());
     chunk.set_data(std::move(piece.data));

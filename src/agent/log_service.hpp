@@ -30,6 +30,7 @@ class LogService {
     std::int64_t offset = 0;
     bool follow = false;
     bool cancelled = false;
+    bool begun = false;
   };
   enum class Progress { Sent, Nothing, Done };
 

@@ -31,6 +31,7 @@ struct Options {
   std::vector<std::string> container_args;
   std::int64_t log_bytes = 16LL * 1024 * 1024;
   int log_files = 2;
+  int parent = 0;                         // end with this process; 0: with nobody
   std::int64_t grace_ms = 30'000;         // where an order names none
   std::string binary = "/proc/self/exe";  // whose `run-task` supervises
 };

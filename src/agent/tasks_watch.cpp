@@ -200,10 +200,15 @@ bool Tasks::bury(const std::string& allocation_id) {
       run_and_wait(remove_container_command(order));
     if (same_boot && !kill_leftovers(order, status, supervisor_pid, kPatienceMs)) return false;
     remove_cgroups(status.cgroups);
+    // What has not begun, or ended with the machine, is no failure of the task.
+    const bool begun = !status.state.empty();
     status.state = "exited";
     status.signal = SIGKILL;
+    status.lease_lost = !same_boot || !begun;
     status.finished_at_ms = wall_ms();
-    status.message = same_boot ? "its supervisor was killed" : "the machine was restarted";
+    status.message = !same_boot ? "the machine was restarted"
+                     : begun    ? "its supervisor was killed"
+                                : "the agent was killed before the task began";
     if (Status written = replace_file(status_path(directory), to_json(status), Durability::Now);
         !written.ok()) {
       log_warning("{}", written.error().message);

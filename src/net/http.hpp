@@ -43,11 +43,13 @@ struct HttpRequest {
 Status parse_target(std::string_view target, HttpRequest& request);
 std::string percent_encode(std::string_view text);
 
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
 struct HttpResponse {
   int status = 200;
   std::string body;
   std::string content_type = "application/json";
-  std::vector<std::pair<std::string, std::string>> headers;
+  HttpHeaders headers;
 };
 
 // The next piece of a stream; nothing: it is over. May suspend as long as it likes.
@@ -55,6 +57,7 @@ using NextPiece = std::function<boost::asio::awaitable<std::optional<std::string
 
 struct HttpStream {
   std::string content_type;
+  HttpHeaders headers;
   NextPiece next;
 };
 

@@ -21,6 +21,8 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
+constexpr int kLingerMs = 5000;
+constexpr std::size_t kLingerBytes = 16 << 20;
 constexpr const char* kServer = "gpu-scheduler";
 
 http::response<http::string_body> message_of(HttpResponse response, unsigned version,
@@ -67,6 +69,7 @@ asio::awaitable<void> write_stream(Stream& stream, HttpStream& source, unsigned 
   head.set(http::field::server, kServer);
   head.set(http::field::content_type, source.content_type);
   head.set(http::field::cache_control, "no-store");
+  for (const auto& [name, value] : source.headers) head.set(name, value);
   head.chunked(true);
   head.keep_alive(false);
   http::response_serializer<http::empty_body> serializer{head};
@@ -145,6 +148,32 @@ asio::awaitable<void> serve_websocket(Stream stream, std::shared_ptr<Exchange> e
   co_await socket->async_close(reason, token);
 }
 
+// A caller that still sends would be cut off before it has read our answer: listen to it for a
+// while.
+template <typename Stream>
+asio::awaitable<void> read_to_the_end(Stream& stream, beast::flat_buffer& buffer) {
+  error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  beast::get_lowest_layer(stream).socket().shutdown(tcp::socket::shutdown_send, error);
+  error = {};
+  set_timeout(stream, kLingerMs);
+  for (std::size_t got = 0; !error && got < kLingerBytes;) {
+    buffer.clear();
+    auto room = buffer.prepare(64 * 1024);
+    got += co_await stream.async_read_some(room, token);
+  }
+}
+
+// Some callers send a large body only when they are told to go on.
+template <typename Stream>
+asio::awaitable<void> tell_to_continue(Stream& stream, const HttpMessage& request) {
+  if (!beast::iequals(request[http::field::expect], "100-continue")) co_return;
+  http::response<http::empty_body> go_on{http::status::continue_, request.version()};
+  error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  co_await http::async_write(stream, go_on, token);
+}
+
 int status_of(const error_code& error) {
   if (error == http::error::body_limit) return 413;
   if (error == http::error::header_limit) return 431;
@@ -167,7 +196,11 @@ asio::awaitable<void> serve(Stream stream, const HttpHandler& handler, HttpLimit
     parser.header_limit(kMaxHeaderBytes);
     set_timeout(stream, first ? limits.read_timeout_ms : limits.idle_timeout_ms);
     first = false;
-    co_await http::async_read(stream, buffer, parser, token);
+    co_await http::async_read_header(stream, buffer, parser, token);
+    if (!error) {
+      co_await tell_to_continue(stream, parser.get());
+      co_await http::async_read(stream, buffer, parser, token);
+    }
     if (error) {
       if (error.category() != http::make_error_code(http::error::end_of_stream).category() ||
           error == http::error::end_of_stream || error == http::error::partial_message)
@@ -178,6 +211,7 @@ asio::awaitable<void> serve(Stream stream, const HttpHandler& handler, HttpLimit
                                        : "this is not an HTTP request: " + error.message();
       auto message = message_of(refusal(status, text), 11, false, false);
       co_await write_response(stream, std::move(message), limits.read_timeout_ms);
+      co_await read_to_the_end(stream, buffer);
       break;
     }
     const HttpSessions::Open busy(sessions.busy_);

@@ -101,6 +101,8 @@ class Desk {
   const Engine& engine() const { return *engine_; }
   Instant now() const { return now_; }
   const JobRow* job(std::int64_t seq) const;
+  // Whose job it is, one that has ended too; nothing: there is no such job.
+  Result<std::optional<std::string>> tenant_of(std::int64_t job) const;
   const TenantRow* tenant(std::int64_t seq) const;
   const std::map<std::string, NodeStatus>& nodes() const { return nodes_; }
   std::int64_t count(RunState state) const { return counts_[static_cast<std::size_t>(state)]; }
@@ -156,6 +158,7 @@ class Desk {
   void wake_dependents(std::int64_t job, RunState state);
   void resubmit(JobRow row);
   Status hold_in_engine(LiveJob& live);
+  Error not_live(std::int64_t job) const;  // why a job can't be changed: it has ended, or never was
 
   // --- processes (desk_processes.cpp) ---
   void launch(LiveJob& live);

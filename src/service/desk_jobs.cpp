@@ -120,15 +120,25 @@ Result<std::vector<std::int64_t>> Desk::submit_array(const JobSpec& spec) {
 
 // ---------------------------------------------------------------- changing
 
+Error Desk::not_live(std::int64_t job) const {
+  Result<std::optional<JobRow>> ended = find_ended_(job);
+  if (!ended) return ended.error();
+  if (!*ended) return no_such_job(job);
+  const char* state = to_string((*ended)->state);
+  return Error{ErrorCode::Conflict, "job " + job_id(job) + " has ended already: it is " + state};
+}
+
+Result<std::optional<std::string>> Desk::tenant_of(std::int64_t job) const {
+  if (const auto live = jobs_.find(job); live != jobs_.end())
+    return std::optional(live->second.row.tenant);
+  Result<std::optional<JobRow>> ended = find_ended_(job);
+  if (!ended) return ended.error();
+  return *ended ? std::optional((*ended)->tenant) : std::nullopt;
+}
+
 Status Desk::cancel(std::int64_t job) {
   LiveJob* live = find(job);
-  if (live == nullptr) {
-    Result<std::optional<JobRow>> ended = find_ended_(job);
-    if (!ended) return ended.error();
-    if (!*ended) return no_such_job(job);
-    return Error{ErrorCode::Conflict,
-                 "job " + job_id(job) + " has " + to_string((*ended)->state) + " already"};
-  }
+  if (live == nullptr) return not_live(job);
   if (live->row.ending != Ending::None) {  // on its way out: now it does not come back
     if (live->row.ending == Ending::Requeue) live->row.ending = Ending::Cancel, touch(*live);
     return ok_status();
@@ -147,7 +157,7 @@ Status Desk::hold_in_engine(LiveJob& live) {
 
 Status Desk::hold(std::int64_t job, bool held) {
   LiveJob* live = find(job);
-  if (live == nullptr) return no_such_job(job);
+  if (live == nullptr) return not_live(job);
   const bool before = live->row.held;
   live->row.held = held;
   if (Status s = hold_in_engine(*live); !s) {
@@ -213,7 +223,7 @@ void Desk::resubmit(JobRow row) {
 
 Status Desk::set_priority(std::int64_t job, int priority) {
   LiveJob* live = find(job);
-  if (live == nullptr) return no_such_job(job);
+  if (live == nullptr) return not_live(job);
   if (Status s = tell(SetPriority{job_id(job), priority}); !s) return s;
   live->row.priority = priority;
   touch(*live);

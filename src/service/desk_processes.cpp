@@ -211,6 +211,9 @@ void Desk::reported(const std::string& node, const TaskReport& report) {
   if (report.state == TaskReport::State::Running) {
     started(*live, *at);
   } else {
+    // One that is quick may have ended before anybody saw it run.
+    if (report.state == TaskReport::State::Exited && !report.stopped && !report.lease_lost)
+      started(*live, *at);
     const Process process = std::move(*at);
     live->processes.erase(at);
     allocations_.erase(process.allocation);

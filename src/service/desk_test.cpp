@@ -53,6 +53,33 @@ TEST(Desk, ExitCodeAndSignalAreTold) {
   EXPECT_EQ(world.row(dies).signal, 11);
 }
 
+TEST(Desk, JobThatNobodySawRunningHasAWholeRecord) {
+  DeskWorld world;
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 1);
+  const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
+  world.finish(allocation(job, 1), 0);
+  EXPECT_EQ(world.state(job), RunState::Completed);
+  EXPECT_NE(world.row(job).started, Instant{});
+  EXPECT_TRUE(has_event(world, job, "job.running"));
+}
+
+TEST(Desk, JobThatHasEndedIsNotChangedAndSaysSo) {
+  DeskWorld world;
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 1);
+  const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
+  EXPECT_EQ(*world.desk_->tenant_of(job), tenant);
+  world.report_all();
+  world.finish(allocation(job, 1), 0);
+  EXPECT_EQ(world.desk_->hold(job, true).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk_->set_priority(job, 5).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk_->cancel(job).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk_->hold(job + 1, true).error().code, ErrorCode::NotFound);
+  EXPECT_EQ(*world.desk_->tenant_of(job), tenant);
+  EXPECT_EQ(*world.desk_->tenant_of(job + 1), std::nullopt);
+}
+
 TEST(Desk, CancelStopsWhatRunsAndKeepsItsGpusUntilItHasGone) {
   DeskWorld world;
   world.graceful = false;

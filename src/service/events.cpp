@@ -45,6 +45,18 @@ void EventBus::publish(const std::vector<EventRow>& events) {
   }
 }
 
+void EventBus::begin_after(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (id <= last_) return;  // nothing has happened since it was published
+  kept_.clear();
+  dropped_ = last_ = id;
+}
+
+std::uint64_t EventBus::kept_after() const {
+  const std::lock_guard lock(mutex_);
+  return dropped_;
+}
+
 std::uint64_t EventBus::last() const {
   const std::lock_guard lock(mutex_);
   return last_;

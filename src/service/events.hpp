@@ -40,7 +40,10 @@ class EventBus {
   static constexpr std::size_t kKept = 65'536;
 
   void publish(const std::vector<EventRow>& events);
-  std::uint64_t last() const;  // id of the latest
+  // Ids up to this one belong to an earlier life of the service: they are recorded, not kept here.
+  void begin_after(std::uint64_t id);
+  std::uint64_t last() const;        // id of the latest
+  std::uint64_t kept_after() const;  // what comes after this one is kept
 
   struct Page {
     std::vector<std::shared_ptr<const Published>> events;

@@ -157,6 +157,7 @@ bool Service::take_lead() {
   desk_ = std::make_unique<Desk>(options_.desk,
                                  [this](std::int64_t seq) { return store_.find_job(seq); });
   desk_->load(*loaded, now);
+  events_.begin_after(loaded->last_event);
   last_renewal_ = now;
   nodes_changed_ = true;
   log_info("leads", {{"jobs", loaded->jobs.size()},
@@ -182,6 +183,8 @@ bool Service::cycle_is_due() const {
   return SteadyClock::now() >= cycle_ended_ + kOthersShare * cycle_took_;
 }
 
+// Tried until it is recorded, or another one leads, or we are told to stop: nobody has been told
+// anything of this turn, so it may as well not have happened.
 Status Service::commit(const Batch& batch, TurnFigures& figures) {
   Duration pause = milliseconds(20);
   for (;;) {
@@ -190,7 +193,9 @@ Status Service::commit(const Batch& batch, TurnFigures& figures) {
     ++figures.commit_failures;
     log_error("a turn can't be recorded; trying again",
               {{"error", done.error().message}, {"pause_ms", pause.ms}});
-    std::this_thread::sleep_for(std::chrono::milliseconds(pause.ms));
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::milliseconds(pause.ms), [&] { return stopping_; }))
+      return done;
     pause = std::min(milliseconds(pause.ms * 2), milliseconds(1000));
   }
 }
@@ -218,7 +223,7 @@ void Service::turn(std::vector<std::unique_ptr<Work>> works) {
   if (!result.batch.empty()) {
     begin = SteadyClock::now();
     if (Status s = commit(result.batch, figures); !s) {
-      log_error("another server leads now", {{"error", s.error().message}});
+      log_error("leads no more", {{"error", s.error().message}});
       drop_lead();
       refuse(works);
       return;

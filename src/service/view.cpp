@@ -69,7 +69,7 @@ NodeViews node_views(const Desk& desk) {
     for (const MigPlace& place : process.mig) used.push_back(place.gpu);
     for (const int gpu : used)
       if (gpu < static_cast<int>(views[at->second].gpus.size()))
-        views[at->second].gpus[static_cast<std::size_t>(gpu)].jobs.push_back(job.seq);
+        views[at->second].gpus[static_cast<std::size_t>(gpu)].jobs.push_back({job.seq, job.tenant});
   });
   for (NodeView& view : views)
     for (GpuView& gpu : view.gpus) std::sort(gpu.jobs.begin(), gpu.jobs.end());

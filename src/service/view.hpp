@@ -14,12 +14,18 @@
 
 namespace gs {
 
+struct GpuJob {
+  std::int64_t seq = 0;
+  std::string tenant;
+  auto operator<=>(const GpuJob&) const = default;
+};
+
 struct GpuView {
   Gpu gpu;
   GpuReport report;
   bool hot = false;
   int used_milli = 0;
-  std::vector<std::int64_t> jobs;
+  std::vector<GpuJob> jobs;
 };
 
 struct NodeView {

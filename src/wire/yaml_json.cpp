@@ -28,7 +28,12 @@ Json scalar(const YAML::Node& node) {
 Json value(const YAML::Node& node) {
   if (node.IsMap()) {
     Json object = Json::object();
-    for (const auto& pair : node) object[pair.first.Scalar()] = value(pair.second);
+    for (const auto& pair : node) {
+      if (pair.first.Scalar() != "<<")
+        object[pair.first.Scalar()] = value(pair.second);
+      else
+        object.update(value(pair.second));  // a merge key, which stands first
+    }
     return object;
   }
   if (node.IsSequence()) {

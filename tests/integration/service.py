@@ -329,6 +329,7 @@ class Service:
         self.headers = headers or {}
         self.context = None
         self.process = None
+        self.observe = None  # called with each request's method and path, and its answer
         self.wait_nodes = wait_nodes
         atexit.register(self.close)
         if start:
@@ -434,8 +435,11 @@ class Service:
     # --- requests ---
 
     def http(self, method, path, body=None, headers=None, timeout=30):
-        return http(self.url + path, method, body, {**self.headers, **(headers or {})}, timeout,
-                    self.context)
+        answer = http(self.url + path, method, body, {**self.headers, **(headers or {})}, timeout,
+                      self.context)
+        if self.observe:
+            self.observe(method, path, answer)
+        return answer
 
     def get(self, path, **more):
         return self.http("GET", path, **more)

@@ -1,7 +1,8 @@
-// The agent of this machine as a child of `serve`. It runs on its own: if the service is killed it
-// goes on and is found again by the next one.
+// The agent of this machine as a child of the service: started anew when it dies, and it ends when
+// the service does, however that ends. Its tasks go on in both cases.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,27 @@ namespace gs {
 
 class LocalAgent {
  public:
-  // Starts `arguments[0]` with the arguments.
-  Status start(const std::vector<std::string>& arguments);
-  void stop();  // asks it to leave, waits for a moment
+  using Clock = std::chrono::steady_clock;
+
+  LocalAgent() = default;
   ~LocalAgent() { stop(); }
+  LocalAgent(const LocalAgent&) = delete;
+  LocalAgent& operator=(const LocalAgent&) = delete;
+
+  // By the thread that lives as long as the process: the agent ends with it.
+  void start(std::vector<std::string> arguments);
+  // Looks whether it still runs, and starts it again when it is time. When to look again; a child
+  // that dies is a reason too.
+  Clock::duration look();
+  void stop();
 
  private:
+  Status spawn();
+
+  std::vector<std::string> arguments_;  // empty: none is wanted
   pid_t pid_ = -1;
+  Clock::time_point started_, again_;
+  Clock::duration pause_{};
 };
 
 }  // namespace gs

@@ -1,5 +1,6 @@
 #include "apps/gpu_scheduler/serve.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "apps/gpu_scheduler/local_agent.hpp"
 #include "apps/gpu_scheduler/server.hpp"
 #include "base/log.hpp"
+#include "drivers/auth/secret.hpp"
 #include "wire/settings_yaml.hpp"
 
 extern char** environ;
@@ -69,11 +71,23 @@ bool wants_local_agent(const Settings& settings) {
   return is_loopback(settings.api.bind);
 }
 
+// Where callers have to say who they are, the local agent has a token of its own; nobody has to
+// set one up for it.
+Status give_token(Settings& settings, const std::string& state_dir) {
+  if (!wants_local_agent(settings) || !auth_required(settings)) return ok_status();
+  if (!settings.auth.agent_token_file.empty()) return ok_status();
+  Result<std::string> path = secret_in(state_dir + "/agent.token");
+  if (!path) return path.error();
+  settings.auth.agent_token_file = *path;
+  return ok_status();
+}
+
 std::vector<std::string> agent_arguments(const Settings& settings, const Server& server,
                                          const std::string& state_dir) {
   std::vector<std::string> arguments = {
       "/proc/self/exe", "agent",
-      "--server",       settings.api.bind + ":" + std::to_string(server.grpc_port()),
+      "--server",       server.agent_address(),
+      "--parent",       std::to_string(::getpid()),
       "--state-dir",    state_dir + "/agent",
       "--simulate",     settings.agent.simulate.empty() ? "auto" : settings.agent.simulate};
   if (!settings.agent.node_id.empty()) {
@@ -103,17 +117,26 @@ void log_start(const Settings& settings, const Server& server) {
     log_warn("a setting has no effect here", {{"key", key}});
 }
 
+timespec timespec_of(LocalAgent::Clock::duration duration) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(duration - whole);
+  return {whole.count(), rest.count()};
+}
+
 // Until somebody wants it to end; SIGHUP reads the settings again.
-void wait_for_end(const sigset_t& signals, const Flags& flags, Server& server) {
+void wait_for_end(const sigset_t& signals, const Flags& flags, const std::string& state_dir,
+                  Server& server, LocalAgent& agent) {
   for (;;) {
-    int signal = 0;
-    if (sigwait(&signals, &signal) != 0) continue;
-    if (signal == SIGCHLD) continue;
+    const timespec patience = timespec_of(agent.look());
+    const int signal = sigtimedwait(&signals, nullptr, &patience);
+    if (signal < 0 || signal == SIGCHLD) continue;
     if (signal != SIGHUP) {
       log_info("stopping", {{"signal", signal}});
       return;
     }
     Result<Settings> fresh = read_settings(flags);
+    if (fresh)
+      if (Status s = give_token(*fresh, state_dir); !s) fresh = s.error();
     Status reloaded = fresh ? server.reload(*fresh) : Status(fresh.error());
     if (reloaded)
       log_info("settings were read again");
@@ -156,6 +179,10 @@ int serve(const Flags& flags) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
+  if (Status s = give_token(*settings, state_dir); !s) {
+    fmt::print(stderr, "gpu-scheduler: {}\n", s.error().message);
+    return 1;
+  }
   Result<std::unique_ptr<Server>> server = Server::start(*settings, state_dir);
   if (!server) {
     fmt::print(stderr, "gpu-scheduler: {}\n", server.error().message);
@@ -165,10 +192,9 @@ int serve(const Flags& flags) {
   LocalAgent agent;
   if (wants_local_agent(*settings)) {
     std::filesystem::create_directories(state_dir + "/agent", error);
-    if (Status s = agent.start(agent_arguments(*settings, **server, state_dir)); !s)
-      log_error("no local agent", {{"error", s.error().message}});
+    agent.start(agent_arguments(*settings, **server, state_dir));
   }
-  wait_for_end(signals, flags, **server);
+  wait_for_end(signals, flags, state_dir, **server, agent);
   agent.stop();
   (*server)->stop();
   return 0;

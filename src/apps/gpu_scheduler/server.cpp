@@ -1,6 +1,7 @@
 #include "apps/gpu_scheduler/server.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <mutex>
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -55,6 +56,7 @@ struct Database {
 };
 
 constexpr int kReaders = 4;
+constexpr std::size_t kMaxSocketPath = 104;  // what the kernel takes, with some room
 
 Result<Database> open_database(const Settings& settings, const std::string& state_dir) {
   Database database;
@@ -106,11 +108,12 @@ struct Server::Parts {
   std::unique_ptr<Rest> rest;
   std::unique_ptr<grpc::Server> grpc_server;
   int grpc_port = 0;
+  std::string agent_address;
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<HttpServer> metrics_http;
 
   void build_service();
-  Status listen_grpc();
+  Status listen_grpc(const std::string& state_dir);
   Status listen_http();
   Status listen_metrics();
   std::string metrics_page() const;
@@ -155,7 +158,7 @@ void Server::Parts::build_service() {
       settings.scheduler.default_priority});
 }
 
-Status Server::Parts::listen_grpc() {
+Status Server::Parts::listen_grpc(const std::string& state_dir) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -171,6 +174,9 @@ Status Server::Parts::listen_grpc() {
   }
   const std::string address = settings.api.bind + ":" + std::to_string(settings.api.grpc_port);
   builder.AddListeningPort(address, credentials, &grpc_port);
+  const std::string socket = std::filesystem::absolute(state_dir).string() + "/agent.sock";
+  if (socket.size() < kMaxSocketPath)
+    builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
   builder.SetMaxReceiveMessageSize(4 << 20);
   builder.RegisterService(&agents->rpc());
@@ -178,6 +184,9 @@ Status Server::Parts::listen_grpc() {
   grpc_server = builder.BuildAndStart();
   if (!grpc_server || grpc_port == 0)
     return Error{ErrorCode::Unavailable, "can't listen on " + address + " (gRPC)"};
+  agent_address = socket.size() < kMaxSocketPath
+                      ? "unix:" + socket
+                      : settings.api.bind + ":" + std::to_string(grpc_port);
   return ok_status();
 }
 
@@ -237,7 +246,7 @@ Result<std::unique_ptr<Server>> Server::start(const Settings& settings,
   if (!authenticator) return authenticator.error();
   parts->authenticator = std::move(*authenticator);
   parts->build_service();
-  if (Status s = parts->listen_grpc(); !s) return s.error();
+  if (Status s = parts->listen_grpc(state_dir); !s) return s.error();
   if (Status s = parts->listen_http(); !s) return s.error();
   if (Status s = parts->listen_metrics(); !s) return s.error();
   parts->service->start();
@@ -249,6 +258,7 @@ Server::~Server() { stop(); }
 
 int Server::http_port() const { return parts_->http->port(); }
 int Server::grpc_port() const { return parts_->grpc_port; }
+const std::string& Server::agent_address() const { return parts_->agent_address; }
 int Server::metrics_port() const { return parts_->metrics_http ? parts_->metrics_http->port() : 0; }
 
 Status Server::reload(const Settings& settings) {

@@ -18,6 +18,9 @@ class Server {
 
   int http_port() const;
   int grpc_port() const;
+  // For an agent on this machine: a socket in the state directory where its path is short enough,
+  // which needs no certificate and stays the same when ports change.
+  const std::string& agent_address() const;
   int metrics_port() const;  // 0: none
   Status reload(const Settings& settings);
   void stop();

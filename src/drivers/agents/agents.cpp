@@ -22,9 +22,12 @@ grpc::Status status_of(const Error& error) {
   return {static_cast<grpc::StatusCode>(outside_code(error.code).grpc), error.message};
 }
 
-// Orders for one agent, from the writer's thread to the thread of its stream.
+// Orders for one agent, from the writer's thread to the thread of its stream. It is there from the
+// registration on: what the agent is told in that very turn waits for its stream.
 class OrderQueue {
  public:
+  // True for the first that asks: the stream that sends what is in here.
+  bool claim() { return !claimed_.exchange(true); }
   void push(agent::JobAssignmentResponse message) {
     {
       const std::lock_guard lock(mutex_);
@@ -55,6 +58,12 @@ class OrderQueue {
   std::condition_variable wake_;
   std::deque<agent::JobAssignmentResponse> messages_;
   bool closed_ = false;
+  std::atomic<bool> claimed_{false};
+};
+
+struct OpenReading {
+  std::string node;
+  std::function<void(LogPiece)> piece;
 };
 
 // The answer to work posted to the service, waited for by the thread of a call.
@@ -81,6 +90,12 @@ class Waiting {
   std::optional<Result<T>> result_;
 };
 
+LogPiece out_of_reach(const std::string& node) {
+  LogPiece piece;
+  piece.error = Error{ErrorCode::Unavailable, "node " + node + " is out of reach"};
+  return piece;
+}
+
 }  // namespace
 
 struct Agents::Impl final : agent::AgentService::Service {
@@ -91,7 +106,7 @@ struct Agents::Impl final : agent::AgentService::Service {
   std::function<Result<Caller>(std::string_view)> identify;
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<OrderQueue>> streams;  // by node
-  std::map<std::string, std::function<void(LogPiece)>> readings;
+  std::map<std::string, OpenReading> readings;
   std::uint64_t next_reading = 0;
   std::atomic<bool> stopping{false};
 
@@ -112,7 +127,11 @@ struct Agents::Impl final : agent::AgentService::Service {
       grpc::ServerReaderWriter<agent::JobAssignmentResponse, agent::JobAssignmentRequest>* stream)
       override;
 
-  void take_reports(const std::string& node, const agent::JobAssignmentRequest& request);
+  std::shared_ptr<OrderQueue> expect(const std::string& node);
+  std::shared_ptr<OrderQueue> claim(const std::string& node);
+  void leave(const std::string& node, const std::shared_ptr<OrderQueue>& queue);
+  void take_reports(const std::string& node, const agent::JobAssignmentRequest& request,
+                    const std::shared_ptr<OrderQueue>& queue);
   void take_log(const agent::LogChunk& chunk);
   void push(const std::string& node, agent::JobAssignmentResponse message);
 };
@@ -144,7 +163,11 @@ grpc::Status Agents::Impl::RegisterAgent(grpc::ServerContext* context,
   if (!row) return status_of(row.error());
   std::vector<TaskReport> tasks;
   for (const auto& report : request->tasks()) tasks.push_back(report_of(report));
-  Status registered = ask([row = *row, tasks](Desk& desk) { return desk.registered(row, tasks); });
+  Status registered = ask([this, row = *row, tasks](Desk& desk) {
+    Status taken = desk.registered(row, tasks);
+    if (taken) (void)expect(row.node.name);  // before the orders of this turn are sent
+    return taken;
+  });
   if (!registered) return status_of(registered.error());
   log_info("agent registered", {{"node", request->node_id()},
                                 {"gpus", request->gpus_size()},
@@ -186,18 +209,58 @@ grpc::Status Agents::Impl::ReportMetrics(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-void Agents::Impl::take_reports(const std::string& node,
-                                const agent::JobAssignmentRequest& request) {
+// A fresh queue for the stream that the agent is about to open; those before are over.
+std::shared_ptr<OrderQueue> Agents::Impl::expect(const std::string& node) {
+  auto queue = std::make_shared<OrderQueue>();
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<OrderQueue>& slot = streams[node];
+  if (slot) slot->close();
+  slot = queue;
+  return queue;
+}
+
+std::shared_ptr<OrderQueue> Agents::Impl::claim(const std::string& node) {
+  {
+    const std::lock_guard lock(mutex);
+    const auto at = streams.find(node);
+    if (at != streams.end() && at->second->claim()) return at->second;
+  }
+  std::shared_ptr<OrderQueue> queue = expect(node);
+  (void)queue->claim();
+  return queue;
+}
+
+// The stream is over. Who reads logs of this node waits for nothing any more.
+void Agents::Impl::leave(const std::string& node, const std::shared_ptr<OrderQueue>& queue) {
+  std::vector<std::function<void(LogPiece)>> waiting;
+  {
+    const std::lock_guard lock(mutex);
+    const auto at = streams.find(node);
+    if (at == streams.end() || at->second != queue) return;
+    streams.erase(at);
+    for (auto reading = readings.begin(); reading != readings.end();) {
+      if (reading->second.node == node) waiting.push_back(std::move(reading->second.piece));
+      reading = reading->second.node == node ? readings.erase(reading) : std::next(reading);
+    }
+  }
+  for (const auto& piece : waiting) piece(out_of_reach(node));
+}
+
+// What can't be taken now the agent tells again when it registers: its stream ends for that.
+void Agents::Impl::take_reports(const std::string& node, const agent::JobAssignmentRequest& request,
+                                const std::shared_ptr<OrderQueue>& queue) {
   std::vector<TaskReport> reports;
   for (const auto& report : request.reports()) reports.push_back(report_of(report));
   if (reports.empty()) return;
-  // What is not taken now is in the next registration.
-  (void)service->ask(
+  const bool posted = service->ask(
       [node, reports](Desk& desk) -> Status {
         for (const TaskReport& report : reports) desk.reported(node, report);
         return ok_status();
       },
-      [](const Status&) {});
+      [queue](const Status& taken) {
+        if (!taken) queue->close();
+      });
+  if (!posted) queue->close();
 }
 
 grpc::Status Agents::Impl::ReceiveJobAssignment(
@@ -207,13 +270,7 @@ grpc::Status Agents::Impl::ReceiveJobAssignment(
   agent::JobAssignmentRequest request;
   if (!stream->Read(&request)) return grpc::Status::OK;
   const std::string node = request.node_id();
-  auto queue = std::make_shared<OrderQueue>();
-  {
-    const std::lock_guard lock(mutex);
-    std::shared_ptr<OrderQueue>& slot = streams[node];
-    if (slot) slot->close();
-    slot = queue;
-  }
+  const std::shared_ptr<OrderQueue> queue = claim(node);
   std::thread writer([&] {
     agent::JobAssignmentResponse message;
     while (queue->pop(message))
@@ -221,14 +278,12 @@ grpc::Status Agents::Impl::ReceiveJobAssignment(
     context->TryCancel();
   });
   do {
-    take_reports(node, request);
+    take_reports(node, request, queue);
     if (request.has_log()) take_log(request.log());
   } while (!stopping && stream->Read(&request));
   queue->close();
   writer.join();
-  const std::lock_guard lock(mutex);
-  const auto at = streams.find(node);
-  if (at != streams.end() && at->second == queue) streams.erase(at);
+  leave(node, queue);
   return grpc::Status::OK;
 }
 
@@ -248,7 +303,7 @@ void Agents::Impl::take_log(const agent::LogChunk& chunk) {
     const std::lock_guard lock(mutex);
     const auto at = readings.find(chunk.request_id());
     if (at == readings.end()) return;
-    piece = at->second;
+    piece = at->second.piece;
     if (chunk.end() || !chunk.error().empty()) readings.erase(at);
   }
   LogPiece out{chunk.offset(), chunk.data(), chunk.end(), std::nullopt};
@@ -298,12 +353,10 @@ std::unique_ptr<LogReading> Agents::read(const LogAsk& ask, std::function<void(L
     const std::lock_guard lock(impl_->mutex);
     id = "log-" + std::to_string(++impl_->next_reading);
     there = impl_->streams.contains(ask.node);
-    if (there) impl_->readings[id] = piece;
+    if (there) impl_->readings[id] = {ask.node, piece};
   }
   if (!there) {
-    LogPiece gone;
-    gone.error = Error{ErrorCode::Unavailable, "node " + ask.node + " is out of reach"};
-    piece(std::move(gone));
+    piece(out_of_reach(ask.node));
     return std::make_unique<Reading>([] {});
   }
   agent::JobAssignmentResponse message;

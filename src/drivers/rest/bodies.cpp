@@ -91,7 +91,7 @@ Json tenant_body(const TenantRow& row) {
   return json;
 }
 
-Json gpu_body(const NodeView& node, const GpuView& view) {
+Json gpu_body(const NodeView& node, const GpuView& view, const Caller& caller) {
   const Gpu& gpu = view.gpu;
   Json json{{"id", gpu.uuid},
             {"node", node.row.node.name},
@@ -110,7 +110,8 @@ Json gpu_body(const NodeView& node, const GpuView& view) {
             {"simulated", node.row.simulated}};
   if (!view.report.last_error.empty()) json["last_error"] = view.report.last_error;
   Json jobs = Json::array();
-  for (const std::int64_t job : view.jobs) jobs.push_back(job_id(job));
+  for (const GpuJob& job : view.jobs)
+    if (may_see(caller, job.tenant)) jobs.push_back(job_id(job.seq));
   json["jobs"] = std::move(jobs);
   if (gpu.mig_enabled) {
     Json instances = Json::array();
@@ -121,7 +122,7 @@ Json gpu_body(const NodeView& node, const GpuView& view) {
   return json;
 }
 
-Json node_body(const NodeView& node) {
+Json node_body(const NodeView& node, const Caller& caller) {
   const Node& spec = node.row.node;
   Json json{{"id", spec.name},
             {"name", spec.name},
@@ -149,7 +150,7 @@ Json node_body(const NodeView& node) {
   for (const auto& [key, value] : spec.labels) labels[key] = value;
   json["labels"] = std::move(labels);
   Json gpus = Json::array();
-  for (const GpuView& gpu : node.gpus) gpus.push_back(gpu_body(node, gpu));
+  for (const GpuView& gpu : node.gpus) gpus.push_back(gpu_body(node, gpu, caller));
   json["gpus"] = std::move(gpus);
   return json;
 }

@@ -24,8 +24,41 @@ Result<std::uint64_t> event_id(const std::string& text) {
   std::uint64_t id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (error != std::errc{} || end != text.data() + text.size())
-    return invalid("the id of an event is a whole number, got '" + text + "'");
+    return invalid("after must be the id of an event, a whole number, got '" + text + "'");
   return id;
+}
+
+constexpr int kBacklog = 10'000;  // recorded events that one who resumes is sent
+
+struct EventAsk {
+  EventFilter filter;  // of a stream
+  EventQuery query;    // of a page
+};
+
+Result<EventAsk> event_ask(const HttpRequest& request) {
+  EventAsk ask;
+  std::string resume(request.header("Last-Event-ID"));
+  if (const std::string* after = request.parameter("after")) resume = *after;
+  if (!resume.empty()) {
+    Result<std::uint64_t> id = event_id(resume);
+    if (!id) return id.error();
+    ask.query.after = *id;
+  }
+  if (const std::string* tenant = request.parameter("tenant_id"))
+    ask.filter.tenant = ask.query.tenant = *tenant;
+  if (const std::string* job = request.parameter("job_id")) {
+    const auto seq = job_seq(*job);
+    if (!seq) return invalid("job_id '" + *job + "' is not the id of a job");
+    ask.filter.job = ask.query.job = *seq;
+  }
+  if (const std::string* type = request.parameter("type")) {
+    ask.filter.types = {*type};
+    ask.query.type = *type + "*";
+  }
+  Result<std::int64_t> limit = number_of(request, "limit", 100, 1, 10'000);
+  if (!limit) return limit.error();
+  ask.query.limit = static_cast<int>(*limit);
+  return ask;
 }
 
 }  // namespace
@@ -45,7 +78,7 @@ void Rest::Impl::list_nodes(const CallPtr& call) {
   if (Status s = may_see_cluster(call->caller); !s) return fail(*call, s.error());
   const auto view = parts.service.view();
   Json nodes = Json::array();
-  for (const NodeView& node : *view->nodes) nodes.push_back(node_body(node));
+  for (const NodeView& node : *view->nodes) nodes.push_back(node_body(node, call->caller));
   const std::size_t total = nodes.size();
   reply_cached(*call, Json{{"nodes", std::move(nodes)}, {"total", total}});
 }
@@ -55,7 +88,7 @@ void Rest::Impl::get_node(const CallPtr& call) {
   const auto view = parts.service.view();
   const NodeView* node = find_node(*view, call->captured.front());
   if (node == nullptr) return fail(*call, not_found("Node not found: " + call->captured.front()));
-  reply_cached(*call, node_body(*node));
+  reply_cached(*call, node_body(*node, call->caller));
 }
 
 void Rest::Impl::list_gpus(const CallPtr& call) {
@@ -63,7 +96,7 @@ void Rest::Impl::list_gpus(const CallPtr& call) {
   const auto view = parts.service.view();
   Json gpus = Json::array();
   for (const NodeView& node : *view->nodes)
-    for (const GpuView& gpu : node.gpus) gpus.push_back(gpu_body(node, gpu));
+    for (const GpuView& gpu : node.gpus) gpus.push_back(gpu_body(node, gpu, call->caller));
   const std::size_t total = gpus.size();
   reply_cached(*call, Json{{"gpus", std::move(gpus)}, {"total", total}});
 }
@@ -71,8 +104,9 @@ void Rest::Impl::list_gpus(const CallPtr& call) {
 void Rest::Impl::drain_node(const CallPtr& call) {
   if (Status s = may_change_cluster(call->caller); !s) return fail(*call, s.error());
   const std::string name = call->captured.front();
-  const std::string* keep = call->request().parameter("keep_jobs");
-  const bool drain = keep == nullptr || *keep != "true";
+  Result<bool> keep = flag_of(call->request(), "keep_jobs");
+  if (!keep) return fail(*call, keep.error());
+  const bool drain = !*keep;
   write(
       call, [name, drain](Desk& desk) { return desk.cordon(name, true, drain); },
       [self = shared_from_this(), call, name, drain](const Done&) {
@@ -108,55 +142,50 @@ void Rest::Impl::delete_node(const CallPtr& call) {
 // a page of what is recorded.
 void Rest::Impl::events(const CallPtr& call) {
   const HttpRequest& request = call->request();
-  EventFilter filter;
-  EventQuery query;
-  std::uint64_t after = 0;
-  std::string resume(request.header("Last-Event-ID"));
-  for (const auto& [key, value] : request.query) {
-    if (key == "after")
-      resume = value;
-    else if (key == "tenant_id")
-      filter.tenant = query.tenant = value;
-    else if (key == "job_id")
-      filter.job = query.job = job_seq(value).value_or(-1);
-    else if (key == "type")
-      filter.types.push_back(value), query.type = value + "*";
-    else if (key == "limit")
-      query.limit = std::clamp(std::atoi(value.c_str()), 1, 10'000);
-    else
-      return fail(*call, invalid("'" + key + "' is not a parameter of events"));
-  }
-  if (!resume.empty()) {
-    Result<std::uint64_t> id = event_id(resume);
-    if (!id) return fail(*call, id.error());
-    after = *id;
-  }
+  Result<EventAsk> asked = event_ask(request);
+  if (!asked) return fail(*call, asked.error());
+  EventAsk ask = std::move(*asked);
   if (const auto only = only_tenant(call->caller)) {
-    if (!filter.tenant.empty() && filter.tenant != *only)
-      return fail(*call, may_see(call->caller, filter.tenant).error());
-    filter.tenant = query.tenant = *only;
-    filter.of_tenant_only = true;
+    if (!ask.filter.tenant.empty() && ask.filter.tenant != *only)
+      return fail(*call, may_see(call->caller, ask.filter.tenant).error());
+    ask.filter.tenant = ask.query.tenant = *only;
+    ask.filter.of_tenant_only = true;
   }
-  const auto& executor = call->exchange->executor();
-  if (wants(request.header("Upgrade"), "websocket")) {
-    WebSocketSession session;
-    session.next = watchers.watch(filter, after, false, executor);
-    return call->exchange->answer(std::move(session));
-  }
-  if (wants(request.header("Accept"), "text/event-stream")) {
-    HttpStream stream;
-    stream.content_type = "text/event-stream";
-    stream.next = watchers.watch(filter, after, true, executor);
-    return call->exchange->answer(std::move(stream));
-  }
-  query.after = after;
+  const bool socket = wants(request.header("Upgrade"), "websocket");
+  if (socket || wants(request.header("Accept"), "text/event-stream"))
+    return watch_events(call, ask.filter, ask.query, socket);
   read(
-      call, [query](Reader& reader) { return reader.events(query); },
+      call, [query = ask.query](Reader& reader) { return reader.events(query); },
       [self = shared_from_this(), call](const std::vector<EventRow>& rows) {
         Json list = Json::array();
         for (const EventRow& row : rows)
           list.push_back(Json::parse(event_json(row), nullptr, false));
         self->reply(*call, 200, Json{{"events", std::move(list)}});
+      });
+}
+
+// Who resumes from before what is kept in memory (a restart lies between) gets what is recorded of
+// it first.
+void Rest::Impl::watch_events(const CallPtr& call, const EventFilter& filter, EventQuery query,
+                              bool socket) {
+  query.limit = kBacklog;
+  const std::uint64_t from = parts.service.events().kept_after();
+  const bool from_record = query.after > 0 && query.after < from;
+  read(
+      call,
+      [query, from_record](Reader& reader) -> Result<std::vector<EventRow>> {
+        if (!from_record) return std::vector<EventRow>{};
+        return reader.events(query);
+      },
+      [self = shared_from_this(), call, filter, socket, from,
+       after = query.after](const std::vector<EventRow>& rows) {
+        std::vector<EventRow> backlog;
+        for (const EventRow& row : rows)
+          if (row.id <= from) backlog.push_back(row);
+        NextPiece next =
+            self->watchers.watch({filter, after, !socket}, backlog, call->exchange->executor());
+        if (socket) return self->finish(*call, WebSocketSession{std::move(next), {}});
+        self->finish(*call, HttpStream{"text/event-stream", {}, std::move(next)});
       });
 }
 

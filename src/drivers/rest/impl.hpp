@@ -25,6 +25,18 @@ struct Call {
 };
 using CallPtr = std::shared_ptr<Call>;
 
+// An answer to be sent when what it tells of is durable.
+struct Answered {
+  int status = 201;
+  std::string body;
+};
+
+// "true" or "false"; false where it is not given.
+Result<bool> flag_of(const HttpRequest& request, const char* name);
+// A whole number within bounds; `usual` where it is not given.
+Result<std::int64_t> number_of(const HttpRequest& request, const char* name, std::int64_t usual,
+                               std::int64_t low, std::int64_t high);
+
 struct Rest::Impl : std::enable_shared_from_this<Rest::Impl> {
   Impl(RestParts the_parts, RestOptions the_options)
       : parts(std::move(the_parts)),
@@ -45,6 +57,10 @@ struct Rest::Impl : std::enable_shared_from_this<Rest::Impl> {
   void reply_cached(const Call& call, const Json& body);  // with an ETag
   void fail(const Call& call, const Error& error);
   void finish(const Call& call, HttpResponse response);
+  void finish(const Call& call, HttpStream stream);
+  void finish(const Call& call, WebSocketSession session);
+  void note(const Call& call, int status);
+  void allow_origin(const Call& call, HttpHeaders& headers) const;
 
   // Runs f(Desk&) in a turn; `done` gets its value when it is durable. Errors are answered here.
   template <typename F, typename Done>
@@ -108,10 +124,14 @@ struct Rest::Impl : std::enable_shared_from_this<Rest::Impl> {
   void delete_node(const CallPtr& call);
 
   void events(const CallPtr& call);
+  void watch_events(const CallPtr& call, const EventFilter& filter, EventQuery query, bool socket);
 
   // --- shared by routes ---
   void dry_run(const CallPtr& call, const JobSpec& spec);
-  void submit_one(const CallPtr& call, JobSpec spec);
+  // Submits and answers; with an Idempotency-Key of this tenant once only, and with the same words
+  // again for those who repeat it.
+  using Submit = std::function<Result<Answered>(Desk&)>;
+  void submit_once(const CallPtr& call, const std::string& tenant, Submit submit);
   // Finds the job of the path, if the caller may see it; others look as if they did not exist.
   void with_job(const CallPtr& call, std::function<void(const JobRow&)> then);
   void change(const CallPtr& call, std::function<Status(Desk&, std::int64_t)> act,

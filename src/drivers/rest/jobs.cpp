@@ -18,37 +18,6 @@ Json submitted(std::int64_t seq) {
       {"job_id", job_id(seq)}, {"status", "submitted"}, {"message", "Job submitted successfully"}};
 }
 
-// One job, or all those of an array.
-Result<Json> enter(Desk& desk, JobSpec spec) {
-  if (spec.array_size == 0) {
-    Result<std::int64_t> seq = desk.submit(std::move(spec));
-    if (!seq) return seq.error();
-    return submitted(*seq);
-  }
-  Result<std::vector<std::int64_t>> jobs = desk.submit_array(spec);
-  if (!jobs) return jobs.error();
-  Json body = submitted(jobs->front());
-  body["array_id"] = job_id(jobs->front());
-  body["job_ids"] = Json::array();
-  for (const std::int64_t job : *jobs) body["job_ids"].push_back(job_id(job));
-  return body;
-}
-
-bool is_true(const std::string* text) {
-  return text != nullptr && (*text == "true" || *text == "1" || text->empty());
-}
-
-Result<int> number_of(const HttpRequest& request, const char* name, int usual, int low, int high) {
-  const std::string* text = request.parameter(name);
-  if (text == nullptr) return usual;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc{} || end != text->data() + text->size() || value < low || value > high)
-    return invalid(std::string(name) + " must be a whole number, " + std::to_string(low) + ".." +
-                   std::to_string(high));
-  return value;
-}
-
 Status read_states(const std::string& list, std::vector<RunState>& states) {
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t end = std::min(list.find(',', at), list.size());
@@ -85,10 +54,10 @@ Status read_sort(const std::string& text, JobQuery& query) {
 
 Result<JobQuery> job_query(const HttpRequest& request) {
   JobQuery query;
-  Result<int> limit = number_of(request, "limit", 50, 1, kMaxPage);
+  Result<std::int64_t> limit = number_of(request, "limit", 50, 1, kMaxPage);
   if (!limit) return limit.error();
-  query.limit = *limit;
-  Result<int> offset = number_of(request, "offset", 0, 0, 1'000'000'000);
+  query.limit = static_cast<int>(*limit);
+  Result<std::int64_t> offset = number_of(request, "offset", 0, 0, 1'000'000'000);
   if (!offset) return offset.error();
   query.offset = *offset;
   for (const auto& [key, value] : request.query) {
@@ -111,12 +80,85 @@ Result<JobQuery> job_query(const HttpRequest& request) {
         status = invalid("label must be KEY=VALUE, got '" + value + "'");
       else
         set_label(query.labels, value.substr(0, equals), value.substr(equals + 1));
-    } else if (key != "limit" && key != "offset") {
-      status = invalid("'" + key + "' is not a parameter of this list");
     }
     if (!status) return status.error();
   }
   return query;
+}
+
+// What an array's jobs are told by the service is not for callers to say.
+Result<JobSpec> submitted_job(const Json& json, int default_priority) {
+  if (json.is_object())
+    for (const char* field : {"array_index", "array_id"})
+      if (json.contains(field))
+        return invalid(std::string(field) + " is given by the service; ask for `array`");
+  return decode_job(json, default_priority);
+}
+
+Result<JobSpec> parse_submitted_job(std::string_view body, int default_priority) {
+  Result<Json> json = parse_json(body);
+  if (!json) return json.error();
+  return submitted_job(*json, default_priority);
+}
+
+// Jobs of others can't be waited for: whether they exist is not for this caller to know.
+Status may_wait_for(Desk& desk, const JobSpec& spec, const Caller& caller) {
+  for (const Dependency& dependency : spec.depends_on) {
+    const auto seq = job_seq(dependency.job);
+    if (!seq) continue;  // refused when it is submitted
+    Result<std::optional<std::string>> tenant = desk.tenant_of(*seq);
+    if (!tenant) return tenant.error();
+    if (*tenant && !may_see(caller, **tenant))
+      return not_found("depends_on: job " + dependency.job + " does not exist");
+  }
+  return ok_status();
+}
+
+Result<Answered> submit_to(Desk& desk, const JobSpec& spec, const Caller& caller) {
+  if (Status s = may_wait_for(desk, spec, caller); !s) return s.error();
+  if (spec.array_size == 0) {
+    Result<std::int64_t> job = desk.submit(spec);
+    if (!job) return job.error();
+    return Answered{201, submitted(*job).dump()};
+  }
+  Result<std::vector<std::int64_t>> jobs = desk.submit_array(spec);
+  if (!jobs) return jobs.error();
+  Json body = submitted(jobs->front());
+  body["array_id"] = job_id(jobs->front());
+  body["job_ids"] = Json::array();
+  for (const std::int64_t job : *jobs) body["job_ids"].push_back(job_id(job));
+  return Answered{201, body.dump()};
+}
+
+Answered submit_all(Desk& desk, const std::vector<Result<JobSpec>>& specs, const Caller& caller) {
+  Json jobs = Json::array();
+  std::size_t accepted = 0;
+  for (const Result<JobSpec>& spec : specs) {
+    Result<std::int64_t> job = spec ? Result<std::int64_t>(0) : spec.error();
+    if (spec)
+      if (Status s = may_wait_for(desk, *spec, caller); !s) job = s.error();
+    if (job) job = desk.submit(*spec);
+    accepted += job.ok();
+    jobs.push_back(
+        job ? Json{{"job_id", job_id(*job)}, {"status", "submitted"}}
+            : Json{{"error", job.error().message}, {"code", outside_code(job.error().code).http}});
+  }
+  Json body{{"accepted", accepted}, {"rejected", specs.size() - accepted}};
+  body["jobs"] = std::move(jobs);
+  const int status = accepted == specs.size() ? 201 : accepted > 0 ? 207 : 422;
+  return {status, body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+// As it is kept for an Idempotency-Key: the status stands before the body where it is not 201.
+constexpr std::string_view kInPart = "207 ";
+
+std::string text_of(const Answered& answer) {
+  return answer.status == 201 ? answer.body : std::string(kInPart) + answer.body;
+}
+
+Answered answer_of(const std::string& text) {
+  if (!text.starts_with(kInPart)) return {201, text};
+  return {207, text.substr(kInPart.size())};
 }
 
 // A list contains only what the caller may see.
@@ -130,41 +172,65 @@ Status narrow(const Caller& caller, std::string& tenant) {
 
 }  // namespace
 
+Result<std::int64_t> number_of(const HttpRequest& request, const char* name, std::int64_t usual,
+                               std::int64_t low, std::int64_t high) {
+  const std::string* text = request.parameter(name);
+  if (text == nullptr) return usual;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size() || value < low || value > high)
+    return invalid(std::string(name) + " must be a whole number, " + std::to_string(low) + ".." +
+                   std::to_string(high));
+  return value;
+}
+
+Result<bool> flag_of(const HttpRequest& request, const char* name) {
+  const std::string* text = request.parameter(name);
+  if (text == nullptr || *text == "false") return false;
+  if (*text == "true") return true;
+  return invalid(std::string(name) + " must be true or false, got '" + *text + "'");
+}
+
 // ---------------------------------------------------------------- submitting
 
 void Rest::Impl::submit_job(const CallPtr& call) {
-  Result<JobSpec> spec = parse_job(call->request().body(), options.default_priority);
+  Result<bool> dry = flag_of(call->request(), "dry_run");
+  if (!dry) return fail(*call, dry.error());
+  Result<JobSpec> spec = parse_submitted_job(call->request().body(), options.default_priority);
   if (!spec) return fail(*call, spec.error());
   if (Status s = may_submit_for(call->caller, spec->tenant_id); !s) return fail(*call, s.error());
-  if (is_true(call->request().parameter("dry_run"))) return dry_run(call, *spec);
-  submit_one(call, std::move(*spec));
+  if (*dry) return dry_run(call, *spec);
+  submit_once(call, spec->tenant_id, [spec = *spec, caller = call->caller](Desk& desk) {
+    return submit_to(desk, spec, caller);
+  });
 }
 
-void Rest::Impl::submit_one(const CallPtr& call, JobSpec spec) {
+void Rest::Impl::submit_once(const CallPtr& call, const std::string& tenant, Submit submit) {
   const std::string key(call->request().header("Idempotency-Key"));
   if (key.size() > 255) return fail(*call, invalid("Idempotency-Key must have at most 255 bytes"));
-  const std::uint64_t hash =
-      key.empty() ? 0 : Hash{}.add(std::string_view(call->request().body())).value();
+  const std::uint64_t hash = key.empty() ? 0
+                                         : Hash{}
+                                               .add(std::string_view(call->route))
+                                               .add(std::string_view(call->request().body()))
+                                               .value();
   write(
       call,
-      [this, key, hash, spec = std::move(spec)](Desk& desk) mutable -> Result<std::string> {
-        const std::string tenant = spec.tenant_id;
-        if (!key.empty()) {
-          Result<std::optional<KeyRow>> known = desk.recall(parts.store, tenant, key);
-          if (!known) return known.error();
-          if (*known && (*known)->body_hash != hash)
-            return Error{ErrorCode::Conflict,
-                         "Idempotency-Key '" + key + "' was used for another request already"};
-          if (*known) return (*known)->answer;
-        }
-        Result<Json> body = enter(desk, std::move(spec));
-        if (!body) return body.error();
-        std::string answer = body->dump();
-        if (!key.empty()) desk.remember({tenant, key, hash, answer, desk.now()});
+      [this, key, hash, tenant, submit](Desk& desk) -> Result<Answered> {
+        if (key.empty()) return submit(desk);
+        Result<std::optional<KeyRow>> known = desk.recall(parts.store, tenant, key);
+        if (!known) return known.error();
+        if (*known && (*known)->body_hash != hash)
+          return Error{ErrorCode::Conflict,
+                       "Idempotency-Key '" + key + "' was used for another request already"};
+        if (*known) return answer_of((*known)->answer);
+        Result<Answered> answer = submit(desk);
+        // Of what was refused as a whole nothing has been done: it may be tried again.
+        if (answer && answer->status < 400)
+          desk.remember({tenant, key, hash, text_of(*answer), desk.now()});
         return answer;
       },
-      [self = shared_from_this(), call](const std::string& answer) {
-        self->reply_text(*call, 201, answer);
+      [self = shared_from_this(), call](const Answered& answer) {
+        self->reply_text(*call, answer.status, answer.body);
       });
 }
 
@@ -180,35 +246,16 @@ void Rest::Impl::submit_batch(const CallPtr& call) {
   // Each job stands for itself: what is wrong about one does not stop the others.
   auto specs = std::make_shared<std::vector<Result<JobSpec>>>();
   for (const Json& one : *list) {
-    Result<JobSpec> spec = decode_job(one, options.default_priority);
+    Result<JobSpec> spec = submitted_job(one, options.default_priority);
     if (spec && spec->array_size > 0) spec = invalid("array is not possible in a batch");
     if (spec)
       if (Status s = may_submit_for(call->caller, spec->tenant_id); !s) spec = s.error();
     specs->push_back(std::move(spec));
   }
-  write(
-      call,
-      [specs](Desk& desk) -> Result<std::vector<Result<std::int64_t>>> {
-        std::vector<Result<std::int64_t>> results;
-        results.reserve(specs->size());
-        for (Result<JobSpec>& spec : *specs)
-          results.push_back(spec ? desk.submit(std::move(*spec)) : spec.error());
-        return results;
-      },
-      [self = shared_from_this(), call](const std::vector<Result<std::int64_t>>& results) {
-        Json jobs = Json::array();
-        std::size_t accepted = 0;
-        for (const Result<std::int64_t>& result : results) {
-          accepted += result.ok();
-          jobs.push_back(result ? Json{{"job_id", job_id(*result)}, {"status", "submitted"}}
-                                : Json{{"error", result.error().message},
-                                       {"code", outside_code(result.error().code).http}});
-        }
-        Json answer{{"accepted", accepted}, {"rejected", results.size() - accepted}};
-        answer["jobs"] = std::move(jobs);
-        const int status = accepted == results.size() ? 201 : accepted > 0 ? 207 : 422;
-        self->reply(*call, status, answer);
-      });
+  submit_once(call, only_tenant(call->caller).value_or(""),
+              [specs, caller = call->caller](Desk& desk) -> Result<Answered> {
+                return submit_all(desk, *specs, caller);
+              });
 }
 
 void Rest::Impl::dry_run(const CallPtr& call, const JobSpec& spec) {
@@ -279,25 +326,26 @@ void Rest::Impl::explain_job(const CallPtr& call) {
 }
 
 void Rest::Impl::job_events(const CallPtr& call) {
-  Result<int> limit = number_of(call->request(), "limit", 1000, 1, 10'000);
+  Result<std::int64_t> limit = number_of(call->request(), "limit", 1000, 1, 10'000);
   if (!limit) return fail(*call, limit.error());
-  with_job(call, [self = shared_from_this(), call, limit = *limit](const JobRow& row) {
-    EventQuery query;
-    query.job = row.seq;
-    query.limit = limit;
-    Result<std::vector<EventRow>> rows = self->parts.reader.events(query);
-    if (!rows) return self->fail(*call, rows.error());
-    Json events = Json::array();
-    // That it was submitted is known from the job itself.
-    events.push_back({{"time", time_text(row.submitted)},
-                      {"type", "job.submitted"},
-                      {"job_id", job_id(row.seq)},
-                      {"tenant_id", row.tenant},
-                      {"message", "submitted"}});
-    for (const EventRow& event : *rows)
-      events.push_back(Json::parse(event_json(event), nullptr, false));
-    self->reply(*call, 200, Json{{"events", std::move(events)}});
-  });
+  with_job(call,
+           [self = shared_from_this(), call, limit = static_cast<int>(*limit)](const JobRow& row) {
+             EventQuery query;
+             query.job = row.seq;
+             query.limit = limit;
+             Result<std::vector<EventRow>> rows = self->parts.reader.events(query);
+             if (!rows) return self->fail(*call, rows.error());
+             Json events = Json::array();
+             // That it was submitted is known from the job itself.
+             events.push_back({{"time", time_text(row.submitted)},
+                               {"type", "job.submitted"},
+                               {"job_id", job_id(row.seq)},
+                               {"tenant_id", row.tenant},
+                               {"message", "submitted"}});
+             for (const EventRow& event : *rows)
+               events.push_back(Json::parse(event_json(event), nullptr, false));
+             self->reply(*call, 200, Json{{"events", std::move(events)}});
+           });
 }
 
 // ---------------------------------------------------------------- changing

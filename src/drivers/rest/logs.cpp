@@ -1,7 +1,7 @@
 // Logs of a job's processes: a part of them, their end, or as they grow.
-#include <charconv>
 #include <deque>
 #include <mutex>
+#include <utility>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -22,6 +22,8 @@ struct Incoming {
   std::deque<LogPiece> pieces;
   asio::steady_timer timer;
   std::unique_ptr<LogReading> reading;
+  std::shared_ptr<Incoming> self;  // until the call is answered; then the connection holds it
+  bool answered = false;           // only the thread that brings pieces looks at it
 };
 
 void push(const std::shared_ptr<Incoming>& incoming, LogPiece piece) {
@@ -57,69 +59,64 @@ asio::awaitable<std::optional<std::string>> next_piece(std::shared_ptr<Incoming>
   }
 }
 
-Result<std::int64_t> number_in(const std::string& name, const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
-    return invalid(name + " must be a whole number from 0 on");
-  return value;
+Result<LogAsk> log_ask(const HttpRequest& request) {
+  LogAsk ask;
+  constexpr std::int64_t kMany = 1'000'000'000'000'000;
+  Result<bool> follow = flag_of(request, "follow");
+  if (!follow) return follow.error();
+  Result<std::int64_t> tail = number_of(request, "tail", 0, 0, kMany);
+  if (!tail) return tail.error();
+  Result<std::int64_t> offset = number_of(request, "offset", 0, 0, kMany);
+  if (!offset) return offset.error();
+  ask.follow = *follow;
+  ask.tail_lines = *tail;
+  ask.offset = *offset;
+  return ask;
 }
 
-struct LogQuery {
-  LogAsk ask;
-  std::int64_t rank = 0;
-};
-
-Result<LogQuery> log_query(const HttpRequest& request) {
-  LogQuery query;
-  for (const auto& [key, value] : request.query) {
-    if (key == "follow") {
-      query.ask.follow = value == "true" || value == "1";
-      continue;
-    }
-    Result<std::int64_t> number = number_in(key, value);
-    if (key == "tail" && number)
-      query.ask.tail_lines = *number;
-    else if (key == "offset" && number)
-      query.ask.offset = *number;
-    else if (key == "rank" && number)
-      query.rank = *number;
-    else if (key != "tail" && key != "offset" && key != "rank")
-      return invalid("'" + key + "' is not a parameter of logs");
-    else
-      return number.error();
-  }
-  return query;
+// Where the process of this rank writes its log; an error: nowhere.
+Status find_log(const JobRow& row, std::int64_t rank, LogAsk& ask) {
+  const Result<std::vector<Process>> processes = decode_processes(row.placement);
+  if (processes)
+    for (const Process& process : *processes)
+      if (process.rank == rank) ask.node = process.node, ask.allocation = process.allocation;
+  if (!ask.allocation.empty()) return ok_status();
+  return not_found(row.attempt == 0
+                       ? "job " + job_id(row.seq) + " has not started yet: no log"
+                       : "job " + job_id(row.seq) + " has no rank " + std::to_string(rank));
 }
 
 }  // namespace
 
+// The first piece decides: where there is no log the answer is an error, else the log begins.
 void Rest::Impl::job_logs(const CallPtr& call) {
-  Result<LogQuery> query = log_query(call->request());
-  if (!query) return fail(*call, query.error());
-  with_job(call, [self = shared_from_this(), call, query = *query](const JobRow& row) {
-    const Result<std::vector<Process>> processes = decode_processes(row.placement);
-    LogAsk ask = query.ask;
-    if (processes)
-      for (const Process& process : *processes)
-        if (process.rank == query.rank)
-          ask.node = process.node, ask.allocation = process.allocation;
-    if (ask.allocation.empty())
-      return self->fail(
-          *call,
-          not_found(row.attempt == 0
-                        ? "job " + job_id(row.seq) + " has not started yet: no log"
-                        : "job " + job_id(row.seq) + " has no rank " + std::to_string(query.rank)));
+  Result<LogAsk> asked = log_ask(call->request());
+  if (!asked) return fail(*call, asked.error());
+  Result<std::int64_t> rank = number_of(call->request(), "rank", 0, 0, 1'000'000);
+  if (!rank) return fail(*call, rank.error());
+  with_job(call, [self = shared_from_this(), call, rank = *rank,
+                  ask = *asked](const JobRow& row) mutable {
+    if (Status s = find_log(row, rank, ask); !s) return self->fail(*call, s.error());
     auto incoming = std::make_shared<Incoming>(call->exchange->executor());
+    const auto first = [self, call](const std::shared_ptr<Incoming>& pieces,
+                                    const LogPiece& piece) {
+      if (piece.error) return self->fail(*call, *piece.error);
+      auto over = std::make_shared<bool>(false);
+      self->finish(*call, HttpStream{"text/plain; charset=utf-8", {}, [pieces, over] {
+                                       return next_piece(pieces, over);
+                                     }});
+    };
+    incoming->self = incoming;
     incoming->reading =
-        self->parts.logs.read(ask, [weak = std::weak_ptr(incoming)](LogPiece piece) {
-          if (const auto strong = weak.lock()) push(strong, std::move(piece));
+        self->parts.logs.read(ask, [weak = std::weak_ptr(incoming), first](LogPiece piece) {
+          const auto strong = weak.lock();
+          if (!strong) return;
+          if (!std::exchange(strong->answered, true)) {
+            first(strong, piece);
+            strong->self.reset();
+          }
+          push(strong, std::move(piece));
         });
-    auto over = std::make_shared<bool>(false);
-    HttpStream stream;
-    stream.content_type = "text/plain; charset=utf-8";
-    stream.next = [incoming, over] { return next_piece(incoming, over); };
-    call->exchange->answer(std::move(stream));
   });
 }
 

@@ -14,18 +14,20 @@ struct Route {
   const char* method;
   const char* pattern;
   void (Rest::Impl::*handler)(const CallPtr&);
-  bool open = false;  // without saying who calls
+  const char* parameters = "";  // of the query, separated by blanks
+  bool open = false;            // without saying who calls
 };
 
 using I = Rest::Impl;
 constexpr Route kRoutes[] = {
-    {"GET", "/health", &I::health, true},
-    {"GET", "/api/v1/health", &I::health, true},
-    {"GET", "/ready", &I::ready, true},
-    {"GET", "/api/v1/openapi.json", &I::openapi, true},
+    {"GET", "/health", &I::health, "", true},
+    {"GET", "/api/v1/health", &I::health, "", true},
+    {"GET", "/ready", &I::ready, "", true},
+    {"GET", "/api/v1/openapi.json", &I::openapi, "", true},
     {"GET", "/api/v1/cluster/status", &I::cluster_status},
-    {"POST", "/api/v1/jobs", &I::submit_job},
-    {"GET", "/api/v1/jobs", &I::list_jobs},
+    {"POST", "/api/v1/jobs", &I::submit_job, "dry_run"},
+    {"GET", "/api/v1/jobs", &I::list_jobs,
+     "tenant_id state name label array_id sort limit offset cursor"},
     {"POST", "/api/v1/jobs/batch", &I::submit_batch},
     {"GET", "/api/v1/jobs/{job_id}", &I::get_job},
     {"DELETE", "/api/v1/jobs/{job_id}", &I::cancel_job},
@@ -34,23 +36,23 @@ constexpr Route kRoutes[] = {
     {"POST", "/api/v1/jobs/{job_id}/release", &I::release_job},
     {"POST", "/api/v1/jobs/{job_id}/requeue", &I::requeue_job},
     {"GET", "/api/v1/jobs/{job_id}/explain", &I::explain_job},
-    {"GET", "/api/v1/jobs/{job_id}/events", &I::job_events},
-    {"GET", "/api/v1/jobs/{job_id}/logs", &I::job_logs},
+    {"GET", "/api/v1/jobs/{job_id}/events", &I::job_events, "limit"},
+    {"GET", "/api/v1/jobs/{job_id}/logs", &I::job_logs, "tail offset rank follow"},
     {"POST", "/api/v1/tenants", &I::create_tenant},
     {"GET", "/api/v1/tenants", &I::list_tenants},
     {"GET", "/api/v1/tenants/{tenant_id}", &I::get_tenant},
     {"PUT", "/api/v1/tenants/{tenant_id}", &I::update_tenant},
     {"PATCH", "/api/v1/tenants/{tenant_id}", &I::update_tenant},
     {"DELETE", "/api/v1/tenants/{tenant_id}", &I::delete_tenant},
-    {"GET", "/api/v1/tenants/{tenant_id}/usage", &I::tenant_usage},
-    {"GET", "/api/v1/usage", &I::usage},
+    {"GET", "/api/v1/tenants/{tenant_id}/usage", &I::tenant_usage, "from to"},
+    {"GET", "/api/v1/usage", &I::usage, "from to"},
     {"GET", "/api/v1/nodes", &I::list_nodes},
     {"GET", "/api/v1/nodes/{node}", &I::get_node},
     {"DELETE", "/api/v1/nodes/{node}", &I::delete_node},
-    {"POST", "/api/v1/nodes/{node}/drain", &I::drain_node},
+    {"POST", "/api/v1/nodes/{node}/drain", &I::drain_node, "keep_jobs"},
     {"POST", "/api/v1/nodes/{node}/undrain", &I::undrain_node},
     {"GET", "/api/v1/gpus", &I::list_gpus},
-    {"GET", "/api/v1/events", &I::events},
+    {"GET", "/api/v1/events", &I::events, "after tenant_id job_id type limit"},
 };
 
 // Whether the path is of this pattern; what stands for {names} is captured.
@@ -69,6 +71,16 @@ bool matches(std::string_view pattern, std::string_view path, std::vector<std::s
     path.remove_prefix(std::min(path.size(), have.size() + 1));
   }
   return pattern.empty() && path.empty();
+}
+
+// A parameter that nobody reads is a typing error; it must not change what is done.
+Status check_parameters(const Route& route, const HttpRequest& request) {
+  const std::string known = std::string(" ") + route.parameters + " ";
+  for (const auto& [key, value] : request.query)
+    if (key.empty() || key.find(' ') != std::string::npos ||
+        known.find(" " + key + " ") == std::string::npos)
+      return invalid("'" + key + "' is not a parameter of this request");
+  return ok_status();
 }
 
 Instant steady_now() {
@@ -106,12 +118,39 @@ std::string allowed_origin(const RestOptions& options, std::string_view origin) 
   return {};
 }
 
+// Whether a header such as `"a", W/"b"` or `*` names this tag.
+bool names_tag(std::string_view header, std::string_view tag) {
+  while (!header.empty()) {
+    std::string_view one = header.substr(0, header.find(','));
+    header.remove_prefix(std::min(header.size(), one.size() + 1));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    if (one.starts_with("W/")) one.remove_prefix(2);
+    if (one == tag || one == "*") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> rest_routes() {
   std::vector<std::pair<std::string, std::string>> routes;
   for (const Route& route : kRoutes) routes.emplace_back(route.method, route.pattern);
   return routes;
+}
+
+std::set<std::string> rest_parameters(std::string_view method, std::string_view pattern) {
+  std::set<std::string> names;
+  for (const Route& route : kRoutes) {
+    if (method != route.method || pattern != route.pattern) continue;
+    std::string_view rest = route.parameters;
+    while (!rest.empty()) {
+      const std::string_view word = rest.substr(0, rest.find(' '));
+      names.emplace(word);
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    }
+  }
+  return names;
 }
 
 Rest::Rest(RestParts parts, RestOptions options)
@@ -181,24 +220,41 @@ void Rest::handle(std::shared_ptr<Exchange> exchange) {
             *call, Error{ErrorCode::QueueFull, "too many requests; try again in " +
                                                    std::to_string((wait.ms + 999) / 1000) + " s"});
     }
+    if (Status s = check_parameters(*found, request); !s) return impl_->fail(*call, s.error());
   }
   (impl_.get()->*found->handler)(call);
 }
 
 // ---------------------------------------------------------------- answering
 
+void Rest::Impl::note(const Call& call, int status) {
+  const std::string method(call.request().method().substr(0, 8));
+  requests->with({call.route, method, std::to_string(status)}).add();
+}
+
+void Rest::Impl::allow_origin(const Call& call, HttpHeaders& headers) const {
+  std::string origin = allowed_origin(options, call.request().header("Origin"));
+  if (origin.empty()) return;
+  headers.emplace_back("Access-Control-Allow-Origin", std::move(origin));
+  headers.emplace_back("Vary", "Origin");
+  headers.emplace_back("Access-Control-Expose-Headers", "ETag, Retry-After");
+}
+
 void Rest::Impl::finish(const Call& call, HttpResponse response) {
-  const HttpRequest& request = call.request();
-  if (std::string origin = allowed_origin(options, request.header("Origin")); !origin.empty()) {
-    response.headers.emplace_back("Access-Control-Allow-Origin", std::move(origin));
-    response.headers.emplace_back("Vary", "Origin");
-    response.headers.emplace_back("Access-Control-Expose-Headers", "ETag, Location, Retry-After");
-  }
-  requests
-      ->with(
-          {call.route, std::string(request.method()).substr(0, 8), std::to_string(response.status)})
-      .add();
+  allow_origin(call, response.headers);
+  note(call, response.status);
   call.exchange->answer(std::move(response));
+}
+
+void Rest::Impl::finish(const Call& call, HttpStream stream) {
+  allow_origin(call, stream.headers);
+  note(call, 200);
+  call.exchange->answer(std::move(stream));
+}
+
+void Rest::Impl::finish(const Call& call, WebSocketSession session) {
+  note(call, 101);
+  call.exchange->answer(std::move(session));
 }
 
 void Rest::Impl::reply_text(const Call& call, int status, std::string body) {
@@ -218,7 +274,7 @@ void Rest::Impl::reply_cached(const Call& call, const Json& body) {
   const std::string tag =
       "\"" + std::to_string(Hash{}.add(std::string_view(response.body)).value()) + "\"";
   response.headers = {{"ETag", tag}, {"Cache-Control", "no-cache"}};
-  if (call.request().header("If-None-Match") == tag) {
+  if (names_tag(call.request().header("If-None-Match"), tag)) {
     response.status = 304;
     response.body.clear();
     response.content_type.clear();

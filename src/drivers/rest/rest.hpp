@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,5 +63,7 @@ class Rest {
 
 // "POST /api/v1/jobs", ...: every route, in the order in which they are tried.
 std::vector<std::pair<std::string, std::string>> rest_routes();
+// Names of what the query of a route may have.
+std::set<std::string> rest_parameters(std::string_view method, std::string_view pattern);
 
 }  // namespace gs

@@ -16,6 +16,12 @@ constexpr std::size_t kWatchersPerMs = 10;        // that are woken
 constexpr std::size_t kEventsPerRound = 200'000;  // to all watchers together
 constexpr auto kKeepAlive = std::chrono::seconds(15);
 
+std::string piece_of(std::uint64_t id, const std::string& type, const std::string& json,
+                     bool server_sent) {
+  if (!server_sent) return json + "\n";
+  return "id: " + std::to_string(id) + "\nevent: " + type + "\ndata: " + json + "\n\n";
+}
+
 }  // namespace
 
 struct EventWatchers::Watcher {
@@ -50,18 +56,20 @@ std::size_t EventWatchers::at_most() const {
   return std::clamp<std::size_t>(kEventsPerRound / std::max<std::size_t>(1, count_), 16, 512);
 }
 
-NextPiece EventWatchers::watch(EventFilter filter, std::uint64_t after, bool server_sent,
+NextPiece EventWatchers::watch(Wish wish, const std::vector<EventRow>& backlog,
                                asio::any_io_executor executor) {
   auto watcher = std::make_shared<Watcher>(count_, std::move(executor));
-  watcher->filter = std::move(filter);
-  watcher->after = after == 0 ? bus_.last() : after;
-  watcher->server_sent = server_sent;
-  auto greeted = std::make_shared<bool>(false);
-  return [this, watcher, greeted]() -> asio::awaitable<std::optional<std::string>> {
-    if (!*greeted && watcher->server_sent) {
-      *greeted = true;
-      co_return ": connected\nretry: 2000\n\n";
-    }
+  watcher->filter = std::move(wish.filter);
+  watcher->after = wish.after == 0 ? bus_.last() : wish.after;
+  watcher->server_sent = wish.server_sent;
+  auto first = std::make_shared<std::string>();
+  if (wish.server_sent) *first = ": connected\nretry: 2000\n\n";
+  for (const EventRow& event : backlog)
+    *first += piece_of(event.id, event.type, event_json(event), wish.server_sent);
+  // What is recorded of the time before it the watcher has got: nothing was missed.
+  if (wish.after > 0) watcher->after = std::max(watcher->after, bus_.kept_after());
+  return [this, watcher, first]() -> asio::awaitable<std::optional<std::string>> {
+    if (!first->empty()) co_return std::exchange(*first, {});
     co_return co_await next(watcher);
   };
 }
@@ -74,11 +82,7 @@ std::string EventWatchers::take(Watcher& watcher) const {
     out += watcher.server_sent ? "event: lagged\ndata: " + text + "\n\n" : text + "\n";
   }
   for (const auto& event : page.events) {
-    if (watcher.server_sent)
-      out += "id: " + std::to_string(event->row().id) + "\nevent: " + event->row().type +
-             "\ndata: " + event->json() + "\n\n";
-    else
-      out += event->json() + "\n";
+    out += piece_of(event->row().id, event->row().type, event->json(), watcher.server_sent);
   }
   watcher.after = page.next;
   return out;

@@ -25,8 +25,14 @@ class EventWatchers {
   EventWatchers(const EventWatchers&) = delete;
   EventWatchers& operator=(const EventWatchers&) = delete;
 
-  // Pieces of server-sent events, or WebSocket messages, after the event `after`.
-  NextPiece watch(EventFilter filter, std::uint64_t after, bool server_sent,
+  struct Wish {
+    EventFilter filter;
+    std::uint64_t after = 0;  // 0: what comes from now on
+    bool server_sent = false;
+  };
+  // Pieces of server-sent events, or WebSocket messages: `backlog`, and then what the bus has after
+  // both of them.
+  NextPiece watch(Wish wish, const std::vector<EventRow>& backlog,
                   boost::asio::any_io_executor executor);
   std::size_t count() const { return count_; }
 
