@@ -75,7 +75,12 @@ Status LocalAgent::spawn() {
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);  // the service blocks signals for its own use
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int error = posix_spawn(&pid_, argv[0], nullptr, &attributes, argv.data(), environ);
+  // Sockets of the service must not live on in the agent: their ports would stay taken.
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addclosefrom_np(&files, 3);
+  const int error = posix_spawn(&pid_, argv[0], &files, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return ok_status();
   pid_ = -1;
