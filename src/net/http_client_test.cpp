@@ -113,7 +113,7 @@ NextPiece pieces(int count) {
 
 TEST_F(Client, reads_streams_as_they_come_to_their_end) {
   serve([](std::shared_ptr<Exchange> exchange) {
-    exchange->answer(HttpStream{"text/plain", pieces(1000)});
+    exchange->answer(HttpStream{"text/plain", {}, pieces(1000)});
   });
   HttpClient client(url(), {});
   std::string all;
@@ -128,7 +128,7 @@ TEST_F(Client, reads_streams_as_they_come_to_their_end) {
 
 TEST_F(Client, a_reader_that_has_had_enough_leaves_and_can_ask_again) {
   serve([](std::shared_ptr<Exchange> exchange) {
-    exchange->answer(HttpStream{"text/plain", pieces(1'000'000'000)});
+    exchange->answer(HttpStream{"text/plain", {}, pieces(1'000'000'000)});
   });
   HttpClient client(url(), {});
   for (int i = 0; i < 2; ++i) {
