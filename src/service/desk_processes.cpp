@@ -218,7 +218,7 @@ void Desk::reported(const std::string& node, const TaskReport& report) {
     live->processes.erase(at);
     allocations_.erase(process.allocation);
     orders_.push_back({node, ForgetOrder{process.allocation}});
-    gone(known->second, process, report);
+    gone(live->row.seq, process, report);
   }
   settle();
 }
