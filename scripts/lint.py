@@ -364,7 +364,7 @@ SELF_TEST = [
     ("vague-name", "src/queue/community.cpp", "", False),
     ("machine-path", "docs/a.md", "run /" + "work/main/build", True),
     ("machine-path", "src/sim/a.cpp", 'open("/' + 'home/someone/x");', True),
-    ("machine-path", "docs/a.md", "see docs/work/a.md, https://example.org/" + "home/a, $HOME/" + "work/",
+    ("machine-path", "docs/a.md", "see docs/" + "work/a.md, https://example.org/" + "home/a, $HOME/" + "work/",
      False),
 ]
 

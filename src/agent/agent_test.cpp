@@ -295,12 +295,13 @@ TEST_F(AgentTest, measures_tasks_and_gpus) {
   EXPECT_EQ(metrics.job_metrics(0).allocation_id(), id("a"));
 }
 
-// No assertion on time: run it by name, with --gtest_also_run_disabled_tests, to see the figures.
-TEST_F(AgentTest, DISABLED_shows_how_long_a_start_takes) {
+// Prints how long a start takes; no assertion on that, machines are noisy.
+TEST_F(AgentTest, starts_many_tasks_one_after_the_other) {
+  constexpr std::size_t kTasks = 40;
   start_agent();
   scheduler_->registration(0);
   std::vector<double> took_ms;
-  for (int i = 0; i < 200; ++i) {
+  for (std::size_t i = 0; i < kTasks; ++i) {
     const std::string name = std::to_string(i);
     auto order = script(name, "");
     order.add_command("/bin/sleep");
@@ -313,11 +314,12 @@ TEST_F(AgentTest, DISABLED_shows_how_long_a_start_takes) {
     scheduler_->report_of(id(name), "running");
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     took_ms.push_back(took.count());
-    scheduler_->report_of(id(name), "exited");
+    EXPECT_EQ(scheduler_->report_of(id(name), "exited").exit_code(), 0) << name;
   }
+  ASSERT_EQ(took_ms.size(), kTasks);
   std::sort(took_ms.begin(), took_ms.end());
-  std::printf("START to \"running\": median %.2f ms, 90%% %.2f ms, 99%% %.2f ms, worst %.2f ms\n",
-              took_ms[100], took_ms[180], took_ms[198], took_ms.back());
+  std::printf("START to \"running\": median %.2f ms, 90%% %.2f ms, worst %.2f ms\n",
+              took_ms[kTasks / 2], took_ms[kTasks * 9 / 10], took_ms.back());
 }
 
 }  // namespace

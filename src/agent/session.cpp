@@ -14,7 +14,7 @@
 namespace gs::agent {
 
 Session::Session(Parts parts, std::shared_ptr<grpc::Channel> channel)
-    : parts_(std::move(parts)), stub_(::agent::AgentService::NewStub(channel)) {
+    : parts_(std::move(parts)), scheduler_(::agent::AgentService::NewStub(channel)) {
   prepare(enrol_context_);
   prepare(heartbeat_context_);
   prepare(order_context_);
@@ -54,8 +54,8 @@ bool Session::pause(std::int64_t ms) {
 
 bool Session::run() {
   if (!enrol()) return false;
-  heartbeats_ = stub_->Heartbeat(&heartbeat_context_);
-  orders_ = stub_->ReceiveJobAssignment(&order_context_);
+  heartbeats_ = scheduler_->Heartbeat(&heartbeat_context_);
+  orders_ = scheduler_->ReceiveJobAssignment(&order_context_);
   logs_ = std::make_unique<LogService>(parts_.tasks, parts_.outbox);
   std::thread heartbeat_writer([this] { send_heartbeats(); });
   std::thread heartbeat_reader([this] { read_acknowledgements(); });
@@ -84,7 +84,7 @@ bool Session::enrol() {
   for (const TaskView& task : parts_.tasks.all()) *request.add_tasks() = report_message(task);
   ::agent::RegisterAgentResponse response;
   contact_ms_ = boottime_ms();
-  const grpc::Status status = stub_->RegisterAgent(&enrol_context_, request, &response);
+  const grpc::Status status = scheduler_->RegisterAgent(&enrol_context_, request, &response);
   if (!status.ok() || !response.success()) {
     log_warning("cannot register with {}: {}", parts_.options.server,
                 status.ok() ? response.message() : status.error_message());

@@ -63,7 +63,7 @@ class Session {
   bool pause(std::int64_t ms);  // false: the session is over
 
   Parts parts_;
-  std::unique_ptr<::agent::AgentService::Stub> stub_;
+  std::unique_ptr<::agent::AgentService::Stub> scheduler_;
   Gpus gpus_;
   std::int64_t lease_ms_ = 0, heartbeat_ms_ = 1000;
   grpc::ClientContext enrol_context_, heartbeat_context_, order_context_;

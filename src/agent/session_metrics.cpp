@@ -63,7 +63,7 @@ void Session::send_metrics() {
   prepare(context);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
   ::agent::ReportMetricsResponse response;
-  (void)stub_->ReportMetrics(&context, request, &response);  // lost ones are not missed
+  (void)scheduler_->ReportMetrics(&context, request, &response);  // lost ones are not missed
 }
 
 }  // namespace gs::agent
