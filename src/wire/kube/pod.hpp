@@ -125,6 +125,7 @@ Result<Pod> decode_pod(std::string_view text);
 void read(Cursor& in, Pod& pod);
 
 // Parts of the reader, by file.
+void read(Cursor& in, NodeTerm& term);
 void read_affinity(Cursor& in, Pod& pod);
 void read_spread(Cursor& in, TopologySpread& spread);
 

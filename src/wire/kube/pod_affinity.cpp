@@ -6,33 +6,20 @@
 namespace gs::kube {
 namespace {
 
-void read_node_term(Cursor& in, NodeTerm& term) {
-  in.object([&](std::string_view field) {
-    if (field == "matchExpressions") in.array([&] { read(in, term.labels.emplace_back()); });
-    if (field == "matchFields")
-      in.array([&] {
-        LabelTerm& one = term.fields.emplace_back();
-        read(in, one);
-        if (!in.failed() && one.key != "metadata.name")
-          in.fail("key must be metadata.name, got '" + one.key + "'");
-      });
-  });
-}
-
 void read_node_affinity(Cursor& in, NodeAffinity& affinity) {
   in.object([&](std::string_view field) {
     if (field == "requiredDuringSchedulingIgnoredDuringExecution")
       in.object([&](std::string_view inner) {
         if (inner != "nodeSelectorTerms") return;
         if (!affinity.required) affinity.required.emplace();
-        in.array([&] { read_node_term(in, affinity.required->emplace_back()); });
+        in.array([&] { read(in, affinity.required->emplace_back()); });
       });
     if (field == "preferredDuringSchedulingIgnoredDuringExecution")
       in.array([&] {
         PreferredNodeTerm& one = affinity.preferred.emplace_back();
         in.object([&](std::string_view inner) {
           if (inner == "weight") in.read(one.weight);
-          if (inner == "preference") read_node_term(in, one.term);
+          if (inner == "preference") read(in, one.term);
         });
         if (!in.failed() && (one.weight < 1 || one.weight > 100))
           in.fail("weight must be 1..100, got " + std::to_string(one.weight));
@@ -77,6 +64,19 @@ bool agree(const std::vector<std::string>& keys, const Labels& a, const Labels& 
 }
 
 }  // namespace
+
+void read(Cursor& in, NodeTerm& term) {
+  in.object([&](std::string_view field) {
+    if (field == "matchExpressions") in.array([&] { read(in, term.labels.emplace_back()); });
+    if (field == "matchFields")
+      in.array([&] {
+        LabelTerm& one = term.fields.emplace_back();
+        read(in, one);
+        if (!in.failed() && one.key != "metadata.name")
+          in.fail("key must be metadata.name, got '" + one.key + "'");
+      });
+  });
+}
 
 void read_affinity(Cursor& in, Pod& pod) {
   in.object([&](std::string_view field) {
