@@ -13,10 +13,15 @@ const char* health_word(Health health) {
                                        : "Unknown";
 }
 
-Json mig_json(const Gpu& gpu) {
+Json mig_json(const Device& device) {
+  const Gpu& gpu = device.gpu;
   Json instances = Json::array();
-  for (const MigInstance& instance : gpu.mig)
-    instances.push_back({{"profile", instance.profile}, {"start", instance.start}});
+  for (std::size_t i = 0; i < gpu.mig.size(); ++i) {
+    Json one = {{"profile", gpu.mig[i].profile}, {"start", gpu.mig[i].start}};
+    if (i < device.mig_uuids.size() && !device.mig_uuids[i].empty())
+      one["uuid"] = device.mig_uuids[i];
+    instances.push_back(std::move(one));
+  }
   return {{"enabled", gpu.mig_enabled},
           {"dynamic", gpu.mig_dynamic},
           {"instances", std::move(instances)}};
@@ -36,7 +41,7 @@ Json device_json(const Device& device) {
   if (gpu.temperature_c != 0) json["temperatureC"] = gpu.temperature_c;
   if (gpu.numa >= 0) json["numaNode"] = gpu.numa;
   if (!device.rdma.empty()) json["rdma"] = device.rdma;
-  if (gpu.mig_enabled || gpu.mig_dynamic || !gpu.mig.empty()) json["mig"] = mig_json(gpu);
+  if (gpu.mig_enabled || gpu.mig_dynamic || !gpu.mig.empty()) json["mig"] = mig_json(device);
   for (const Device::Peer& peer : device.peers)
     json["peers"].push_back({{"id", peer.id}, {"bandwidthGBps", peer.bandwidth_gbps}});
   return json;

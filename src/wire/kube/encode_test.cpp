@@ -108,6 +108,7 @@ TEST(KubeEncode, a_node_status_is_read_back) {
   device.in_use_by = {"u-1"};
   device.peers = {{1, 300}};
   device.rdma = "mlx5_0";
+  device.mig_uuids = {"MIG-1"};
   status.fabric = {2, 400, true, true};
   status.heartbeat = kNoon;
   const GpuNodeStatus back = decode_node_status(encode_node_status(status)).value();

@@ -1,5 +1,6 @@
 #include "wire/kube/gang.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -45,7 +46,7 @@ Result<GangAsk> gang_ask(std::string name, const PodGroup* group, const Meta& po
                          const Owners& owners) {
   GangAsk ask{std::move(name), std::nullopt, {}};
   if (group != nullptr) {
-    ask.size = group->min_member;
+    ask.size = std::max(1, group->min_member);
     ask.size_from = "PodGroup " + group->meta.name;
     return ask;
   }

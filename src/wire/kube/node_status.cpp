@@ -11,16 +11,19 @@ void read_health(Cursor& in, Health& health) {
                                  : Health::Unknown;
 }
 
-void read_mig(Cursor& in, Gpu& gpu) {
+void read_mig(Cursor& in, Device& device) {
+  Gpu& gpu = device.gpu;
   in.object([&](std::string_view field) {
     if (field == "enabled") in.read(gpu.mig_enabled);
     if (field == "dynamic") in.read(gpu.mig_dynamic);
     if (field == "instances")
       in.array([&] {
         MigInstance& instance = gpu.mig.emplace_back();
+        std::string& uuid = device.mig_uuids.emplace_back();
         in.object([&](std::string_view inner) {
           if (inner == "profile") in.read(instance.profile);
           if (inner == "start") in.read(instance.start);
+          if (inner == "uuid") in.read(uuid);
         });
       });
   });
@@ -59,7 +62,7 @@ void read_device(Cursor& in, Device& device) {
     else if (field == "peers")
       in.array([&] { read_peer(in, device.peers.emplace_back()); });
     else if (field == "mig")
-      read_mig(in, gpu);
+      read_mig(in, device);
     else if (field == "rdma")
       in.read(device.rdma);
   });

@@ -19,7 +19,8 @@ struct Device {
     bool operator==(const Peer&) const = default;
   };
   std::vector<Peer> peers;
-  std::string rdma;  // the nearest network adapter, "mlx5_0"
+  std::string rdma;                    // the nearest network adapter, "mlx5_0"
+  std::vector<std::string> mig_uuids;  // "MIG-...", of gpu.mig in its order; "": not known
   bool operator==(const Device&) const = default;
 };
 
