@@ -30,7 +30,7 @@ bool is_device(std::string_view name) {
 Resources capacity_of(const ResourceList& allocatable) {
   Resources capacity;
   for (const NamedQuantity& item : allocatable) {
-    if (is_device(item.name)) continue;
+    if (item.name.empty() || is_device(item.name)) continue;
     const bool cpu = item.name == "cpu";
     const std::int64_t amount =
         std::min(cpu ? item.amount.milli() : item.amount.value(), kMaxAmount);
