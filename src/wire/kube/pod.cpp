@@ -59,7 +59,9 @@ void read_container(Cursor& in, Pod& pod, bool init) {
   (init ? pod.init_containers : pod.containers).push_back(std::move(container));
 }
 
-void read_toleration(Cursor& in, Toleration& toleration) {
+// An operator or effect that is newer than this program tolerates nothing.
+void read_toleration(Cursor& in, std::vector<Toleration>& tolerations) {
+  Toleration toleration;
   std::string word, effect;
   in.object([&](std::string_view field) {
     if (field == "key") in.read(toleration.key);
@@ -67,18 +69,16 @@ void read_toleration(Cursor& in, Toleration& toleration) {
     if (field == "operator") in.read(word);
     if (field == "effect") in.read(effect);
   });
-  if (in.failed()) return;
-  if (!word.empty() && word != "Exists" && word != "Equal")
-    return in.fail("operator must be Exists or Equal, got '" + word + "'");
+  if (!word.empty() && word != "Exists" && word != "Equal") return;
   toleration.exists = word == "Exists";
-  if (effect.empty()) return;
-  const auto* known = std::find_if(std::begin(kEffects), std::end(kEffects),
-                                   [&](const auto& pair) { return pair.first == effect; });
-  if (known == std::end(kEffects))
-    return in.fail("effect must be one of NoSchedule, PreferNoSchedule, NoExecute; got '" + effect +
-                   "'");
-  toleration.any_effect = false;
-  toleration.effect = known->second;
+  toleration.any_effect = effect.empty();
+  if (!effect.empty()) {
+    const auto* known = std::find_if(std::begin(kEffects), std::end(kEffects),
+                                     [&](const auto& pair) { return pair.first == effect; });
+    if (known == std::end(kEffects)) return;
+    toleration.effect = known->second;
+  }
+  tolerations.push_back(std::move(toleration));
 }
 
 // `own`: volumes whose claims are made for the pod and named after it.
@@ -123,7 +123,7 @@ bool read_list(Cursor& in, Pod& pod, OwnVolumes& own, std::string_view field) {
   else if (field == "initContainers")
     in.array([&] { read_container(in, pod, true); });
   else if (field == "tolerations")
-    in.array([&] { read_toleration(in, pod.tolerations.emplace_back()); });
+    in.array([&] { read_toleration(in, pod.tolerations); });
   else if (field == "topologySpreadConstraints")
     in.array([&] { read_spread(in, pod.spread.emplace_back()); });
   else if (field == "volumes")
@@ -179,8 +179,35 @@ void read_condition(Cursor& in, Pod& pod) {
   pod.scheduled_message = std::move(message);
 }
 
-void read_status(Cursor& in, Pod& pod) {
+// While a container shrinks, its node still keeps what it has: the most of all counts.
+using Kept = std::vector<std::pair<std::string, ResourceList>>;  // by container
+
+void read_container_status(Cursor& in, Kept& kept) {
+  auto& [name, amounts] = kept.emplace_back();
   in.object([&](std::string_view field) {
+    if (field == "name") in.read(name);
+    if (field == "allocatedResources") read(in, amounts);
+    if (field == "resources")
+      in.object([&](std::string_view inner) {
+        if (inner == "requests") read(in, amounts);
+      });
+  });
+}
+
+void keep(const Kept& kept, std::vector<Container>& containers) {
+  for (Container& container : containers)
+    for (const auto& [name, amounts] : kept) {
+      if (name != container.name) continue;
+      for (const NamedQuantity& amount : amounts)
+        for (NamedQuantity& request : container.requests)
+          if (request.name == amount.name) request.amount = std::max(request.amount, amount.amount);
+    }
+}
+
+void read_status(Cursor& in, Pod& pod, Kept& kept) {
+  in.object([&](std::string_view field) {
+    if (field == "containerStatuses" || field == "initContainerStatuses")
+      in.array([&] { read_container_status(in, kept); });
     if (field == "phase") {
       std::string word;
       in.read(word);
@@ -226,12 +253,15 @@ bool conflict(const HostPort& a, const HostPort& b) {
 
 void read(Cursor& in, Pod& pod) {
   OwnVolumes own;
+  Kept kept;
   in.object([&](std::string_view field) {
     if (field == "metadata") read(in, pod.meta);
     if (field == "spec") read_spec(in, pod, own);
-    if (field == "status") read_status(in, pod);
+    if (field == "status") read_status(in, pod, kept);
   });
   for (const std::string& volume : own) pod.volume_claims.push_back(pod.meta.name + "-" + volume);
+  keep(kept, pod.containers);
+  keep(kept, pod.init_containers);
 }
 
 Result<Pod> decode_pod(std::string_view text) {

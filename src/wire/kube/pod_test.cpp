@@ -125,8 +125,6 @@ TEST(Pod, errors_name_the_field) {
             0U);
   EXPECT_EQ(error(R"({"containers":[{"resources":{"limits":{"memory":"-1"}}}]})"),
             "spec.containers[0].resources.limits.memory must not be negative");
-  EXPECT_EQ(error(R"({"tolerations":[{"operator":"Is"}]})"),
-            "spec.tolerations[0] operator must be Exists or Equal, got 'Is'");
   EXPECT_EQ(error(R"({"containers":[{"ports":[{"hostPort":"x"}]}]})"),
             "spec.containers[0] ports: [0].hostPort must be a whole number, got a string");
 }
@@ -140,6 +138,26 @@ TEST(PodResources, are_the_most_that_it_needs_at_any_moment) {
   EXPECT_EQ(need->gpus, 2);
   EXPECT_EQ(need->resources.named,
             (std::vector<NamedAmount>{{"ephemeral-storage", 1'000'000'000}, {"pods", 1}}));
+}
+
+TEST(Pod, words_that_are_newer_than_this_program_take_nothing) {
+  const Result<Pod> pod = decode_pod(R"({"metadata":{"name":"p"},"spec":{"tolerations":
+    [{"key":"a","operator":"Gt","value":"1"},{"key":"b","operator":"Exists","effect":"New"}],
+    "affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":
+    {"matchExpressions":[{"key":"a","operator":"Like","values":["x"]}]}}]}}}})");
+  ASSERT_TRUE(pod.ok()) << pod.error().message;
+  EXPECT_TRUE(pod->tolerations.empty());
+  EXPECT_FALSE(matches(pod->pod_affinity.required[0].selector, Labels{{"a", "x"}}));
+}
+
+TEST(PodResources, while_it_shrinks_are_what_the_node_still_keeps) {
+  const Result<PodResources> need = pod_resources(*decode_pod(
+      R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{"requests":
+      {"cpu":"1","memory":"3Gi"}}}]},"status":{"containerStatuses":[{"name":"c",
+      "allocatedResources":{"cpu":"2","memory":"1Gi"},"resources":{"requests":{"cpu":"1500m"}}}]}})"));
+  ASSERT_TRUE(need.ok());
+  EXPECT_EQ(need->resources.cpu_milli, 2000);
+  EXPECT_EQ(need->resources.memory_bytes, 3072 * kMiB);
 }
 
 TEST(PodResources, of_the_whole_pod_replace_the_sum) {

@@ -21,7 +21,9 @@ bool matches(const std::optional<LabelSelector>& selector, const Labels& labels)
   return selector && matches(*selector, labels);
 }
 
+// The API server has checked operators; one that is newer than this program matches nothing.
 void read(Cursor& in, LabelTerm& term) {
+  bool unknown = false;
   in.object([&](std::string_view field) {
     if (field == "key") in.read(term.key);
     if (field == "values") in.read(term.values);
@@ -30,12 +32,11 @@ void read(Cursor& in, LabelTerm& term) {
       in.read(word);
       const auto* known = std::find_if(std::begin(kOperators), std::end(kOperators),
                                        [&](const auto& pair) { return pair.first == word; });
-      if (known == std::end(kOperators))
-        return in.fail("must be one of In, NotIn, Exists, DoesNotExist, Gt, Lt; got '" + word +
-                       "'");
-      term.op = known->second;
+      unknown = !word.empty() && known == std::end(kOperators);
+      if (known != std::end(kOperators)) term.op = known->second;
     }
   });
+  if (unknown) term = {std::move(term.key), LabelOp::In, {}};
 }
 
 void read(Cursor& in, LabelSelector& selector) {
