@@ -17,6 +17,7 @@ build=(
 check=(
   clang-format clang-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   postgresql-15 podman runc busybox-static
+  python3-pip openssl procps
 )
 packages=("${build[@]}")
 [ "${1:-}" = --build-only ] || packages+=("${check[@]}")
