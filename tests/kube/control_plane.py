@@ -87,8 +87,9 @@ class ControlPlane(ApiClient):
         try:
             self._prepare()
             self._start_all()
-        except BaseException:
-            self.print_logs()
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self.print_logs()
             self.stop()
             raise
         return self
@@ -219,7 +220,7 @@ class ControlPlane(ApiClient):
         return self.start()
 
     def __exit__(self, kind, *_):
-        if kind is not None:
+        if kind is not None and issubclass(kind, Exception):  # not where somebody ended it
             self.print_logs()
         self.stop()
 
