@@ -306,8 +306,11 @@ class ControlPlane(ApiClient):
             name, status = one
             body = {"apiVersion": "gpu.scheduling/v1", "kind": "GpuNodeStatus",
                     "metadata": {"name": name}, "spec": {"nodeName": name}}
-            if self.find(f"{path}/{name}") is None:
+            try:
                 self.request("POST", path, body)
+            except Answer as refused:
+                if refused.code != 409:  # it is there already
+                    raise
             self.patch(f"{path}/{name}/status", {"status": status})
         in_parallel(report, statuses)
 
