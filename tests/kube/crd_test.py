@@ -149,15 +149,17 @@ def a_node_status_arrives_whole():
 @test
 def claims_with_defaults():
     equal(accepted(devices())["spec"]["devices"]["exclusivity"], "Exclusive")
-    full = claim(devices={"count": 2, "exclusivity": "Shared", "milli": 250, "memoryMiB": 8192},
+    full = claim(devices={"count": 2, "exclusivity": "Shared", "shareMilli": 250, "memoryMiB": 8192},
                  selector={"matchLabels": {"gpu-type": "a100"}}, topology={"minBandwidthGBps": 600},
-                 fabric={"rdma": "Required"}, gangRef="training-job-123")
+                 fabric={"rdma": "Required", "minNetworkGbps": 400}, gangRef="training-job-123")
     spec = accepted(full)["spec"]
     equal(spec["topology"]["mode"], "Preferred")
-    equal(spec["fabric"], {"rdma": "Required", "cufile": "None"})
-    sliced = accepted(claim(devices={"count": 3, "exclusivity": "MIG", "mig": [
+    equal(spec["fabric"], {"rdma": "Required", "cufile": "Ignore", "minNetworkGbps": 400})
+    sliced = accepted(claim(devices={"count": 3, "exclusivity": "MIG", "migProfiles": [
         {"profile": "1g.10gb", "count": 2}, {"profile": "3g.40gb"}]}))
-    equal(sliced["spec"]["devices"]["mig"][1], {"profile": "3g.40gb", "count": 1})
+    accepted(devices(count=2, exclusivity="MIG", migProfile="nvidia.com/mig-1g.10gb"))
+    accepted(devices(models=["H100-SXM5-80GB"], minMemoryMiB=40000))
+    equal(sliced["spec"]["devices"]["migProfiles"][1], {"profile": "3g.40gb", "count": 1})
 
 
 @test
@@ -174,20 +176,24 @@ def wrong_claims():
     refused(devices(preferIds=[1]), "preferIds is used with policy: preferIds only")
     refused(devices(policy="preferIds", preferIds=[1, 1]), "Duplicate value")
     refused(devices(policy="preferIds", preferIds=[-1]), "greater than or equal to 0")
-    refused(devices(milli=500), "set exclusivity: Shared or leave milli out")
+    refused(devices(shareMilli=500), "set exclusivity: Shared or leave shareMilli out")
     refused(devices(memoryMiB=500), "set exclusivity: Shared or leave memoryMiB out")
-    refused(devices(exclusivity="Shared", milli=1001), "less than or equal to 1000")
-    refused(devices(exclusivity="MIG"), "exclusivity MIG needs mig")
-    refused(devices(mig=[{"profile": "1g.10gb"}]), "set exclusivity: MIG or leave mig out")
-    refused(devices(exclusivity="MIG", mig=[{"profile": "big"}]), "mig[0].profile")
-    refused(devices(count=2, exclusivity="MIG", mig=[{"profile": "1g.10gb"}]),
-            "count must be the sum of mig[].count")
+    refused(devices(exclusivity="Shared", shareMilli=1001), "less than or equal to 1000")
+    refused(devices(exclusivity="MIG"), "exclusivity MIG needs migProfile")
+    refused(devices(migProfile="1g.10gb"), "set exclusivity: MIG or leave them out")
+    refused(devices(exclusivity="MIG", migProfiles=[{"profile": "big"}]), "migProfiles[0].profile")
+    refused(devices(exclusivity="MIG", migProfile="1g.10gb",
+                    migProfiles=[{"profile": "1g.10gb"}]), "and not both")
+    refused(devices(count=2, exclusivity="MIG", migProfiles=[{"profile": "1g.10gb"}]),
+            "count must be the sum of migProfiles[].count")
+    refused(claim(devices={"count": 1}, selector={"matchExpressions": [
+        {"key": "a", "operator": "In"}]}), "In, NotIn, Gt and Lt need values")
     refused(claim(devices={"count": 1}, topology={"mode": "Strict"}), "spec.topology.mode",
             '"Required", "Preferred", "Ignore"')
     refused(claim(devices={"count": 1}, topology={"minBandwidthGBps": -1}),
             "spec.topology.minBandwidthGBps")
     refused(claim(devices={"count": 1}, fabric={"rdma": "yes"}), "spec.fabric.rdma",
-            '"None", "Preferred", "Required"')
+            '"Required", "Preferred", "Ignore"')
     refused(claim(devices={"count": 1}, gangRef="Not A Name"), "spec.gangRef")
     refused(claim(devices={"count": 1, "gpus": 1}), 'unknown field "spec.devices.gpus"')
 
@@ -213,17 +219,16 @@ def wrong_node_statuses():
 
 @test
 def tenants():
-    made = accepted(tenant(namespaces=["a", "b"], guaranteed={"gpus": 8, "cpu": "64"},
-                           limit={"gpus": "16", "memory": "1Ti", "gpusByModel": {"A100": 4}}))
-    equal(made["spec"]["tier"], "Medium")
+    made = accepted(tenant(namespaces=["a", "b"], guaranteedGPUs=8, maxGPUs=16, maxCPU="64",
+                           maxMemory="1Ti", maxGPUsByModel={"A100": 4}, maxQueuedJobs=100))
+    equal(made["spec"]["tier"], "medium")
     equal(made["spec"]["allowPreemption"], True)
-    refused(tenant(guaranteed={"gpus": 8}, limit={"gpus": "4500m"}),
-            "guaranteed.gpus must not be more than limit.gpus")
+    refused(tenant(guaranteedGPUs=8, maxGPUs=4), "guaranteedGPUs must not be more than maxGPUs")
     refused(tenant(parent="team"), "can't be its own parent")
-    refused(tenant(tier="Gold"), '"Low", "Medium", "High", "Critical"')
-    refused(tenant(limit={"gpus": "many"}), "spec.limit.gpus")
+    refused(tenant(tier="gold"), '"low", "medium", "high", "critical"')
+    refused(tenant(maxCPU="many"), "spec.maxCPU")
     refused(tenant(namespaces=["a", "a"]), "Duplicate value")
-    refused(tenant(overQuotaWeight=-1), "spec.overQuotaWeight")
+    refused(tenant(weight=-1), "spec.weight")
 
 
 @test
@@ -231,18 +236,22 @@ def configurations():
     equal(accepted(config(scoringWeights={"topologyAlignment": 1}))["spec"]["scoringWeights"],
           {"resourceAvailability": 0.4, "topologyAlignment": 1, "domainUtilization": 0.2,
            "historicalPerformance": 0.1})
-    accepted(config(topologyLevels=[{"name": "spine"}, {"name": "leaf", "nodeLabel": "net/leaf"}],
-                    domains=[{"name": "spine-1", "level": "spine"},
-                             {"name": "leaf-1", "level": "leaf", "parent": "spine-1",
-                              "nodes": ["node-0"]}]))
+    accepted(config(schedulerNames=["mine"], leases=False, topology={
+        "levels": [{"name": "spine", "labels": ["net/spine"]},
+                   {"name": "leaf", "labels": ["net/leaf", "net/rack"]}],
+        "domains": [{"name": "spine-1"},
+                    {"name": "leaf-1", "parent": "spine-1", "nodes": ["node-0"]}]}))
     refused(config(scoringWeights={"resourceAvailability": -1}), "greater than or equal to 0")
     refused(config(scoringWeights={"resourceAvailability": 0, "topologyAlignment": 0,
                                    "domainUtilization": 0, "historicalPerformance": 0}),
             "at least one weight must be more than 0")
     refused(config(topologyConstraints={"maxNodesPerLeaf": -1}), "maxNodesPerLeaf")
     refused(config(placementStrategy="dense"), '"consolidated", "distributed", "balanced"')
-    refused(config(domains=[{"name": "a", "level": "leaf", "parent": "a"}]),
+    refused(config(topology={"levels": [{"name": "node", "labels": ["a"]}]}),
+            "the innermost level is always called node")
+    refused(config(topology={"domains": [{"name": "a", "parent": "a"}]}),
             "can't be its own parent")
+    refused(config(schedulerNames=[]), "spec.schedulerNames")
 
 
 @test
@@ -253,9 +262,8 @@ def a_status_is_written_apart_from_the_spec():
     made = cluster().request("POST", path, {**body, "status": {"phase": "Bound"}})
     check("status" not in made, "only the scheduler writes a status:", made)
     status = {"phase": "Bound", "nodeName": "node-a", "gpuIds": [0, 1], "allocated": "node-a:0,1",
-              "message": "Successfully allocated", "observedGeneration": 1,
-              "allocations": [{"podUID": "u", "podName": "p", "nodeName": "node-a",
-                               "gpuIds": [0, 1]}]}
+              "message": "Successfully allocated",
+              "allocations": [{"pod": "p", "nodeName": "node-a", "gpuIds": [0, 1]}]}
     equal(cluster().patch(f"{path}/with-status/status", {"status": status})["status"], status)
     try:
         cluster().patch(f"{path}/with-status/status", {"status": {"phase": "Done"}})
@@ -276,7 +284,9 @@ def columns():
     wide = cluster().kubectl("get", "gclaim", "with-status", "-o", "wide").out
     check("Successfully allocated" in wide, wide)
     rows = cluster().kubectl("get", "gns").out.splitlines()
-    equal(rows[0].split(), ["NAME", "GPUS", "HEALTHY", "INUSE", "MODEL", "RDMA", "HEARTBEAT", "AGE"])
+    equal(rows[0].split(), ["NAME", "GPUS", "MODEL", "MEMORY", "UNHEALTHY", "RDMA", "HEARTBEAT",
+                            "AGE"])
+    check(any(row.split()[:2] == ["node-a", "8"] for row in rows), rows)
     equal(cluster().kubectl("get", "gtenant", "-A").code, 0)
     equal(cluster().kubectl("get", "gpu", "-A").code, 0, "the category gpu lists all of them")
 
@@ -289,7 +299,7 @@ def explanations():
                         ("gclaim.spec.topology", ["mode", "minBandwidthGBps", "NVLink"]),
                         ("gclaim.status.phase", ["Reserved", "message says"]),
                         ("gns.status.devices", ["island", "inUseBy", "health", "peers"]),
-                        ("gtenant.spec.limit", ["gpusByModel", "at once"]),
+                        ("gtenant.spec", ["maxGPUsByModel", "guaranteedGPUs"]),
                         ("schedulerconfig.spec.scoringWeights", ["resourceAvailability"]),
                         ("tschedcfg.spec", ["topologyConstraints", "scoringWeights"])):
         told = " ".join(cluster().kubectl("explain", path).out.split())

@@ -41,7 +41,7 @@ def gpu_node_status(name, gpus=8, island_size=8, bandwidth=900, unhealthy=()):
                 "memoryMiB": MEMORY_MIB, "temperatureC": 40, "numaNode": number * 2 // max(gpus, 1),
                 "island": f"nvlink-group-{number // island_size}", "bandwidthGBps": bandwidth,
                 "health": "Unhealthy" if number in unhealthy else "Healthy", "inUseBy": [],
-                "rdma": [f"mlx5_{number}"]}
+                "rdma": f"mlx5_{number}"}
                for number in range(gpus)]
-    return {"total": gpus, "healthy": gpus - len(unhealthy), "inUse": 0, "devices": devices,
-            "rdma": {"ports": gpus, "gbps": 400, "gpudirect": True}, "cufile": True}
+    return {"total": gpus, "devices": devices,
+            "fabric": {"rdmaPorts": gpus, "rdmaGbps": 400, "gpudirectRdma": True, "cufile": True}}
