@@ -77,7 +77,9 @@ nodeStatusUpdateFrequency: 5s
 # containerd first; the kubelet when its socket is there. Both end with this shell.
 START = """set -e
 mount --make-rprivate /
-mkdir -p /run/netns && mount -t tmpfs none /run/netns
+for folder in /run/netns /run/containerd; do
+  mkdir -p $folder && mount -t tmpfs none $folder
+done
 {containerd} --config {folder}/containerd.toml >>{folder}/containerd.log 2>&1 &
 while [ ! -e {folder}/images-are-there ]; do sleep 0.1; done
 {kubelet} --config={folder}/kubelet.yaml --kubeconfig={kubeconfig} --hostname-override={name} \\
