@@ -284,8 +284,8 @@ def columns():
     wide = cluster().kubectl("get", "gclaim", "with-status", "-o", "wide").out
     check("Successfully allocated" in wide, wide)
     rows = cluster().kubectl("get", "gns").out.splitlines()
-    equal(rows[0].split(), ["NAME", "GPUS", "MODEL", "MEMORY", "UNHEALTHY", "RDMA", "HEARTBEAT",
-                            "AGE"])
+    equal(rows[0].split(), ["NAME", "GPUS", "MODEL", "MEMORY", "FIRSTUNHEALTHY", "RDMA",
+                            "HEARTBEAT", "AGE"])
     check(any(row.split()[:2] == ["node-a", "8"] for row in rows), rows)
     equal(cluster().kubectl("get", "gtenant", "-A").code, 0)
     equal(cluster().kubectl("get", "gpu", "-A").code, 0, "the category gpu lists all of them")
