@@ -3,6 +3,7 @@
 They are seeds/000_*.txt ... 003_*.txt in the folder that SHARED names (default: ../shared).
 """
 
+import json
 import os
 import pathlib
 import re
@@ -46,3 +47,23 @@ def examples():
             if example.kind and example.api_version:
                 found.append(example)
     return found
+
+
+def completed(cluster, example):
+    """The manifest with what Kubernetes demands and the document leaves out, and nothing else: an
+    image, a restart policy, a selector, a pod template. As an object."""
+    read = cluster.kubectl("create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-",
+                           stdin=example.text)
+    body = json.loads(read.out)
+    if body["kind"] not in ("Job", "Deployment"):
+        return body
+    template = body["spec"].setdefault("template", {})
+    pod = template.setdefault("spec", {"schedulerName": "topology-aware-scheduler"})
+    for container in pod.setdefault("containers", [{"name": "worker"}]):
+        container.setdefault("image", "gpu-workload:latest")
+    if body["kind"] == "Job":
+        pod.setdefault("restartPolicy", "Never")
+    else:
+        labels = template.setdefault("metadata", {}).setdefault("labels", {"app": example.name})
+        body["spec"].setdefault("selector", {"matchLabels": labels})
+    return body

@@ -2,13 +2,14 @@
 """Every manifest of the documents that the product's public names come from, applied as written to a
 real control plane. Skipped where the documents are not there (SHARED names their folder)."""
 
+import json
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 from control_plane import ControlPlane
-from seed_examples import SHARED, documents, examples
+from seed_examples import SHARED, completed, documents, examples
 from service import check, equal, main, test
 
 OURS = ("gpu.scheduling/v1", "topology.scheduler/v1alpha1")
@@ -35,7 +36,8 @@ def our_resources_apply_as_written():
 
 @test
 def workloads_apply_as_written():
-    """Kubernetes itself refuses those that lack what it demands; it must be only that."""
+    """Kubernetes itself refuses those that lack what it demands; it must be only that, and with
+    that they are accepted."""
     demanded = ("restartPolicy", "image", "selector", "spec.template.metadata.labels",
                 "spec.template.spec.containers")
     for example in [one for one in examples() if one.kind in ("Pod", "Job", "Deployment", "Lease")]:
@@ -47,6 +49,8 @@ def workloads_apply_as_written():
         reasons = answer.err.split("is invalid:")[-1].strip()
         for line in reasons.splitlines():
             check(any(word in line for word in demanded), f"{example}: {line}")
+        body = completed(cluster(), example)
+        cluster().kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(body))
 
 
 @test
