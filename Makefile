@@ -16,8 +16,9 @@ LINT := python3 scripts/lint.py
 TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit asan tsan fuzz sim clean debug release \
-        test-layers test-lint test-unit test-scenarios test-integration test-yardsticks test-asan test-tsan
+.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-kube-limits asan tsan fuzz sim clean debug release \
+        test-layers test-lint test-unit test-scenarios test-integration test-kube test-kube-oldest kube-tools \
+        test-yardsticks test-asan test-tsan
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -68,6 +69,15 @@ test-scenarios: setup ## Only: tests/scenarios through the simulator
 test-integration: setup ## Only: the binaries as users run them, against a server with simulated GPUs
 	@$(TEST) integration
 
+test-kube: setup ## Only: the Kubernetes side, on a real control plane that the tests start
+	@$(TEST) kube
+
+test-kube-oldest: setup ## The same on the oldest Kubernetes that is supported, 1.31
+	@KUBE_VERSION=1.31.0 $(TEST) kube
+
+kube-tools: setup ## Build the programs of that control plane into a cache (KUBE_VERSION=1.31.0 for the oldest)
+	@python3 scripts/kube_toolchain.py
+
 test-yardsticks: setup ## Only: conformance suites, traces and faults (data from SHARED=../shared)
 	@$(TEST) yardsticks
 
@@ -97,6 +107,9 @@ bench-submit: setup ## Durable submissions over HTTP beside the bare limit; rows
 	@scripts/build.sh release bench_submit
 	@mkdir -p build/bench
 	@BENCH_JSON=build/bench/submit.json $(RELEASE)/bench/submit $(RELEASE)/gpu-scheduler $(SECONDS_EACH)
+
+bench-kube-limits: setup ## How many Bindings, and leases with Bindings, a control plane on this machine takes a second
+	@python3 bench/kube/bare_limits.py
 
 fuzz: setup ## Run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/build.sh fuzz

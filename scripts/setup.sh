@@ -17,7 +17,10 @@ build=(
 check=(
   clang-format clang-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   postgresql-15 podman runc busybox-static
+  python3-pip openssl procps containernetworking-plugins
 )
+# Whoever has a containerd keeps it: Debian's would replace another vendor's.
+command -v containerd >/dev/null || check+=(containerd)
 packages=("${build[@]}")
 [ "${1:-}" = --build-only ] || packages+=("${check[@]}")
 

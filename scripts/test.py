@@ -3,7 +3,8 @@
 
     test.py [STAGE...]      all stages but tsan and soak where none is named
 
-Prints a line per check as it ends, then a table, then `N passed, N failed` alone on the last line.
+Prints a line per check as it ends, then a table, how many were skipped, and `N passed, N failed`
+alone on the last line.
 Exits with 1 if anything failed. The full output of each check lies in build/test-logs/.
 SHARED names the folder with the conformance suites and traces (default ../shared).
 """
@@ -25,6 +26,7 @@ STEPS = os.environ.get("STEPS")
 JOBS = os.environ.get("JOBS") or str(os.cpu_count() or 1)
 SCENARIOS = "tests/scenarios"
 TAIL_LINES = 60
+TOOLCHAIN_UNAVAILABLE = 77  # exit code of scripts/kube_toolchain.py
 LIMIT_S = int(os.environ.get("TEST_LIMIT_S") or "3600")  # a check that hangs fails
 
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
@@ -98,7 +100,7 @@ class Run:
         self.add(Check(stage, name, passed, failed, skipped, seconds), output)
 
     def skip(self, stage, name, why):
-        self.add(Check(stage, name, note=f"skipped: {why}"))
+        self.add(Check(stage, name, skipped=1, note=f"skipped: {why}"))
 
     def build(self, stage, preset):
         """Builds a preset once; a failure counts once, and the stages that need it don't go on."""
@@ -191,6 +193,24 @@ def integration(run):
         run.command("integration", test.stem, ["python3", str(test.relative_to(ROOT))])
 
 
+def kube(run):
+    """The Kubernetes side on a real control plane; KUBE_VERSION names another version."""
+    tests = [str(test.relative_to(ROOT)) for test in sorted((ROOT / "tests/kube").glob("*_test.py"))]
+    command = ["python3", "scripts/kube_toolchain.py"]
+    print(f"      {'kube':11}  programs of the control plane (some minutes the first time) ...",
+          flush=True)
+    code, output, seconds = run.execute("kube", "toolchain", command)
+    if code == TOOLCHAIN_UNAVAILABLE:
+        why = output.strip().splitlines()[-1]
+        for test in tests:
+            run.skip("kube", pathlib.Path(test).stem, why)
+        return
+    run.add(Check("kube", "toolchain", int(code == 0), int(code != 0), 0, seconds), output)
+    if code == 0 and run.build("kube", "release"):
+        for test in tests:
+            run.command("kube", pathlib.Path(test).stem, ["python3", test])
+
+
 def yardsticks(run):
     stage = "yardsticks"
     if not run.build(stage, "release"):
@@ -246,8 +266,8 @@ def tsan(run):
 
 
 STAGES = {stage.__name__: stage
-          for stage in (layers, lint, unit, scenarios, integration, yardsticks, asan, tsan,
-                        soak)}
+          for stage in (layers, lint, unit, scenarios, integration, kube, yardsticks, asan,
+                        tsan, soak)}
 ON_REQUEST = {"tsan", "soak"}
 
 
@@ -266,6 +286,9 @@ def main():
         print(check.line())
     passed = sum(check.passed for check in run.checks)
     failed = sum(check.failed for check in run.checks)
+    skipped = sum(check.skipped for check in run.checks)
+    if skipped:
+        print(f"\n{skipped} SKIPPED: what they would have shown is not shown by this run")
     print(f"\n{time.monotonic() - begin:.0f} s; logs in build/test-logs/")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

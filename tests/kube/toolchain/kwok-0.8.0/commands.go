@@ -1,0 +1,9 @@
+//go:build commands
+
+// Names the commands that are built from here, so that `go mod tidy`
+// keeps what they need in go.mod and go.sum.
+package commands
+
+import (
+	_ "sigs.k8s.io/kwok/cmd/kwok"
+)
