@@ -202,10 +202,12 @@ void Desk::reported(const std::string& node, const TaskReport& report) {
                                                  });
   if (live == nullptr || at == live->processes.end()) {
     // Nothing of ours any more: it must not run, and its end is of no interest.
-    if (report.state == TaskReport::State::Running)
-      orders_.push_back({node, StopOrder{report.allocation, Duration{}, "is not known any more"}});
-    else
+    if (report.state == TaskReport::State::Running) {
+      stop_stray(node, report);
+    } else {
+      release_stray(node, report.allocation);
       orders_.push_back({node, ForgetOrder{report.allocation}});
+    }
     return;
   }
   if (report.state == TaskReport::State::Running) {
