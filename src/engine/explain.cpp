@@ -182,8 +182,16 @@ Result<Explanation> Engine::explain(const std::string& id, Instant now) {
       (record.state == JobState::Waiting || record.state == JobState::Held)) {
     answer.why = impl_->why_waiting(job);
     if (answer.why->reservation) answer.expected_start = answer.why->reservation->start;
+    if (answer.why->constraint == Constraint::Quota && !answer.expected_start)
+      impl_->forecast_start(job, answer);
   }
   return answer;
+}
+
+void Engine::Impl::forecast_start(JobId job, Explanation& answer) {
+  answer.expected_start = cycle.forecast(job, now);
+  if (answer.expected_start)
+    answer.why->sentence += "; expected start " + clock_text(*answer.expected_start);
 }
 
 Result<DryRun> Engine::dry_run(const Job& job, Instant now) {
