@@ -55,13 +55,33 @@ std::string candidate_words(const Json& why) {
                      number_text(number_of(best, "needs")));
 }
 
+// What a quota is about, and how much one unit of the books is.
+struct Measure {
+  std::string_view resource, words;
+  double unit;
+};
+constexpr Measure kMeasures[] = {{"gpu_milli", "GPUs", 1000},
+                                 {"gpu_memory_mib", "GiB of GPU memory", 1024},
+                                 {"cpu_milli", "CPU cores", 1000},
+                                 {"memory_bytes", "GiB of memory", 1024.0 * 1024 * 1024},
+                                 {"running_jobs", "running jobs", 1}};
+
 std::string quota_words(const Json& why) {
   if (!why.contains("quota")) return "";
   const Json& quota = why["quota"];
-  return fmt::format("{}: {} of {} {} in use, this job asks for {}", text_of(quota, "tenant_id"),
-                     number_text(number_of(quota, "current")),
-                     number_text(number_of(quota, "limit")), text_of(quota, "resource"),
-                     number_text(number_of(quota, "requested")));
+  std::string resource = text_of(quota, "resource");
+  const std::string guaranteed = "guaranteed ";
+  const bool of_guarantee = resource.starts_with(guaranteed);
+  if (of_guarantee) resource.erase(0, guaranteed.size());
+  Measure measure{resource, resource, 1000};  // of one model: "gpus of H100"
+  for (const Measure& known : kMeasures)
+    if (known.resource == resource) measure = known;
+  const auto amount = [&](const char* field) {
+    return number_text(number_of(quota, field) / measure.unit);
+  };
+  return fmt::format("{} of {}{} {} in use by {}, this job asks for {}", amount("current"),
+                     of_guarantee ? guaranteed : "", amount("limit"), measure.words,
+                     text_of(quota, "tenant_id"), amount("requested"));
 }
 
 std::string reservation_words(const Json& why, Instant now) {
@@ -117,7 +137,11 @@ std::string waiting_words(const Json& job, const Json& answer, const std::string
   } else {
     const bool never = text_of(why, "verdict") == "never";
     head = paint(never ? "cannot start" : "waits", never ? Paint::Red : Paint::Yellow, colour);
-    head += sentence.empty() ? ": it has not been its turn yet" : ": " + sentence;
+    constexpr std::string_view kWaits = "waits";  // said already
+    if (!never && sentence.starts_with(std::string(kWaits) + " "))
+      head += sentence.substr(kWaits.size());
+    else
+      head += sentence.empty() ? ": it has not been its turn yet" : ": " + sentence;
     add_why(facts, answer, now);
   }
   std::string depends;
