@@ -133,6 +133,7 @@ class Desk {
     std::vector<Process> done;            // of the attempt under way, that ended well
     std::set<std::int64_t> waits_for;     // dependencies that have not ended
     std::optional<StopReason> evicted_by;
+    std::optional<RunState> ended_as;  // while it waited: its end was heard of late
     bool is_new = false, dirty = false;
   };
 
@@ -175,6 +176,7 @@ class Desk {
   void started(LiveJob& live, Process& process);
   void gone(std::int64_t job, const Process& process, const TaskReport& report);
   void ended_by_itself(LiveJob& live, const Process& process, const TaskReport& report);
+  void ended_unheard(const std::string& node, const TaskReport& report);
   void charge(LiveJob& live, const Process& process);
 
   // --- nodes (desk_nodes.cpp) ---

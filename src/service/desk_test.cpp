@@ -315,6 +315,57 @@ TEST(Desk, AgentOfTheSameNameTakesOverAtOnceWhereNothingCanRunTwice) {
   EXPECT_TRUE(world.desk_->registered(row, {}).ok());
 }
 
+// The node is silent for so long that it counts as lost; meanwhile its job ends.
+std::int64_t job_that_ends_unheard(DeskWorld& world, int exit_code) {
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 1);
+  const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
+  world.report_all();
+  AgentTask& task = *world.task(allocation(job, 1));
+  world.agents_.at("n1").connected = false;
+  task.running = false;
+  task.end.state = TaskReport::State::Exited;
+  task.end.exit_code = exit_code;
+  return job;
+}
+
+void fall_silent(DeskWorld& world) {
+  for (int i = 0; i < 20; ++i) {
+    world.advance(seconds(5));
+    world.heartbeats();
+  }
+}
+
+TEST(Desk, EndThatIsToldLateCountsIfTheJobHasNotStartedAgain) {
+  for (const int exit_code : {0, 3}) {
+    DeskWorld world;
+    const std::int64_t job = job_that_ends_unheard(world, exit_code);
+    fall_silent(world);
+    ASSERT_EQ(world.state(job), RunState::Pending);
+    if (exit_code == 3) world.restart();
+    world.register_agent("n1");
+    world.report_all();
+    EXPECT_EQ(world.state(job), exit_code == 0 ? RunState::Completed : RunState::Failed);
+    EXPECT_EQ(world.row(job).exit_code, exit_code);
+    EXPECT_EQ(world.row(job).attempt, 1);
+    EXPECT_TRUE(world.agents_.at("n1").tasks.empty()) << "its end was not forgotten";
+    EXPECT_EQ(world.desk_->live_jobs(), 0U);
+  }
+}
+
+TEST(Desk, EndThatIsToldTooLateChangesNothing) {
+  DeskWorld world;
+  const std::int64_t job = job_that_ends_unheard(world, 0);
+  world.add_agent("n2", 1);
+  fall_silent(world);
+  world.report_all();
+  ASSERT_EQ(world.row(job).attempt, 2);
+  world.register_agent("n1");
+  world.report_all();
+  EXPECT_EQ(world.state(job), RunState::Running);
+  EXPECT_TRUE(world.agents_.at("n1").tasks.empty());
+}
+
 TEST(Desk, CancelUnderWaySurvivesARestart) {
   DeskWorld world;
   world.graceful = false;
@@ -396,11 +447,12 @@ TEST(Desk, MoreThanTheQuotaIsRefusedInWords) {
   DeskWorld world;
   const std::string tenant = world.add_tenant(4);
   world.add_agent("n1", 8);
+  world.submit(DeskWorld::spec(tenant, 2));
   Result<std::int64_t> job = world.desk_->submit(DeskWorld::spec(tenant, 8));
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().code, ErrorCode::QuotaExceeded);
   EXPECT_EQ(job.error().message,
-            "quota exceeded for tenant " + tenant + ": GPUs requested=8, quota=4, current=0");
+            "quota exceeded for tenant " + tenant + ": GPUs requested=8, quota=4, current=2");
 }
 
 TEST(Desk, NarrowerQuotaDoesNotDropAcceptedJobsOverARestart) {
