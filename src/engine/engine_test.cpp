@@ -202,6 +202,16 @@ TEST_F(EngineTest, AJobThatWaitsForItsTenantKnowsWhenItWillStart) {
   const auto after = engine.explain("after", now);
   ASSERT_TRUE(after->expected_start.has_value());
   EXPECT_EQ(after->expected_start->ms, (now + hours(5)).ms);
+  const auto dry = engine.dry_run(
+      [&] {
+        Job one = job("dry", 2);
+        one.tenant = "small";
+        return one;
+      }(),
+      now);
+  ASSERT_TRUE(dry->why.has_value());
+  EXPECT_EQ(dry->why->constraint, Constraint::Quota) << dry->why->sentence;
+  EXPECT_TRUE(dry->expected_start.has_value());
   EXPECT_EQ(before, engine.hash());
   engine.verify();
 }

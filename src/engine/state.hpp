@@ -70,7 +70,8 @@ struct Engine::Impl {
   TaskRef ref(const Task& task) const;
 
   std::optional<Why> refusal_of(JobId job);  // never: why it can't run at all
-  Why why_waiting(JobId job);
+  // `reason`: known to the caller; null: as the last cycle saw it.
+  Why why_waiting(JobId job, const WaitReason* reason = nullptr);
   void forecast_start(JobId job, Explanation& answer);
   void describe(const DryOutcome& outcome, JobId job, DryRun& answer) const;
   void report(NodeId node, int gpu, Health health, int temperature_c);

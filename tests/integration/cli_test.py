@@ -212,6 +212,24 @@ class Looking(CliTest):
         held = self.submit("--hold")
         self.assertIn(f"gpu-cli release {held}", self.cli("why", held).out)
 
+    def test_why_tells_of_a_quota_in_amounts_that_people_use(self):
+        self.cli("tenants", "create", "--name", "small", "--max-gpus", "2")
+        self.addCleanup(self.cli, "tenants", "delete", "small")
+        self.server.wait_state(self.submit("--tenant-id", "small", "--gpus", "1", "--gpu-milli", "500",
+                                           "--max-runtime", "1h", "--", "sleep", "600"), "running")
+        waits = self.submit("--tenant-id", "small", "--name", "more", "--gpus", "2", "--", "true")
+        out = self.cli("why", waits).out
+        self.assertIn(f"{waits} (more) waits for its tenant's other jobs\n", out)
+        self.assertRegex(out, r"quota +0\.5 of 2 GPUs in use by tenant-\d+, this job asks for 2\n")
+        self.assertRegex(out, r"expected start +[\w: ]+ \(in (1 h|[1-5]\d min)\)")
+        self.assertRegex(self.cli("jobs", "--state", "running").out, r"running +0\.5 +\d")
+        dry = self.cli("submit", "--dry-run", "--tenant-id", "small", "--gpus", "2").out
+        self.assertIn("would wait for its tenant's other jobs\n", dry)
+        after = self.submit("--tenant-id", "small", "--depends-on", waits, "--", "true")
+        out = self.cli("why", after).out
+        self.assertIn(f"waits for {waits} to end\n", out)
+        self.assertNotIn("held", out)
+
     def test_logs(self):
         job = self.running("--", "sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done; sleep 600")
         wait_for(lambda: self.server.cli("logs", job).out.count("\n") == 5, "five lines")
