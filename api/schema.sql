@@ -90,7 +90,8 @@ CREATE TABLE tenants (
   total_cost DOUBLE PRECISION NOT NULL
 );
 
--- node is the machine as its agent reported it last, as JSON.
+-- node is the machine as its agent reported it last, as JSON; instance tells agents of one name
+-- apart.
 CREATE TABLE nodes (
   name TEXT COLLATE "C" PRIMARY KEY,
   address TEXT NOT NULL,
@@ -101,7 +102,8 @@ CREATE TABLE nodes (
   cordoned BOOLEAN NOT NULL,
   draining BOOLEAN NOT NULL,
   registered BIGINT NOT NULL,
-  node TEXT NOT NULL
+  node TEXT NOT NULL,
+  instance TEXT NOT NULL DEFAULT ''
 );
 
 -- What happened, in order. job is the number of a job, 0: none.

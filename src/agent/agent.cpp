@@ -24,6 +24,16 @@ std::int64_t sample_interval_ms(const Options& options) {
   return options.heartbeat_ms > 0 ? std::clamp<std::int64_t>(options.heartbeat_ms, 50, 1000) : 1000;
 }
 
+// Who we are as long as this state directory lasts, whatever happens to the process.
+Result<std::string> instance_in(const std::string& state_dir) {
+  const std::string path = state_dir + "/instance";
+  if (const auto known = read_file(path); known && !trim(*known).empty()) return trim(*known);
+  const std::string fresh = trim(read_file("/proc/sys/kernel/random/uuid").value_or(""));
+  if (fresh.empty()) return Error{ErrorCode::Unavailable, "the kernel makes no random names"};
+  if (Status s = replace_file(path, fresh + "\n", Durability::Now); !s) return s.error();
+  return fresh;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GpuSource>> choose_gpus(const Options& options) {
@@ -45,6 +55,9 @@ Result<std::unique_ptr<Agent>> Agent::create(Options options) {
                  fmt::format("another agent uses {}, or it cannot be locked; an agent of its own "
                              "needs its own --state-dir and --node-id",
                              options.state_dir)};
+  Result<std::string> instance = instance_in(options.state_dir);
+  if (!instance.ok()) return instance.error();
+  options.instance_id = *instance;
   Result<std::unique_ptr<GpuSource>> source = choose_gpus(options);
   if (!source.ok()) return source.error();
   return std::unique_ptr<Agent>(

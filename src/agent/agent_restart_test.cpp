@@ -29,7 +29,9 @@ bool anything_marked(const std::string& allocation_id) {
 
 TEST_F(AgentTest, finds_its_tasks_again_after_it_was_killed) {
   start_agent();
-  scheduler_->send(script("runs", "sleep 300"));
+  auto runs = script("runs", "sleep 300");
+  runs.add_gpu_indexes(2);
+  scheduler_->send(runs);
   scheduler_->send(script("ends", "while [ ! -e go ]; do sleep 0.02; done; exit 5"));
   const auto running = scheduler_->report_of(id("runs"), "running");
   scheduler_->report_of(id("ends"), "running");
@@ -45,6 +47,10 @@ TEST_F(AgentTest, finds_its_tasks_again_after_it_was_killed) {
   ASSERT_TRUE(still != nullptr && ended != nullptr);
   EXPECT_EQ(still->state(), "running");
   EXPECT_EQ(still->pid(), running.pid());
+  ASSERT_EQ(still->gpu_indexes_size(), 1);
+  EXPECT_EQ(still->gpu_indexes(0), 2);
+  EXPECT_EQ(again.instance_id(), scheduler_->registration(0).instance_id());
+  EXPECT_FALSE(again.instance_id().empty());
   EXPECT_EQ(ended->state(), "exited");
   EXPECT_EQ(ended->exit_code(), 5);
   send_stop("runs", 100);  // and it is still ours to stop

@@ -71,6 +71,7 @@ void fill_timestamp(std::int64_t ms, google::protobuf::Timestamp& message) {
   if (status.finished_at_ms > 0)
     fill_timestamp(status.finished_at_ms, *report.mutable_finished_at());
   report.set_pid(status.pid);
+  for (const int gpu : task.gpus) report.add_gpu_indexes(gpu);
   return report;
 }
 
@@ -98,6 +99,7 @@ void fill_metrics(const GpuSample& sample, ::agent::GPUMetrics& message) {
                                                const std::string& address) {
   ::agent::RegisterAgentRequest request;
   request.set_node_id(options.node_id);
+  request.set_instance_id(options.instance_id);
   request.set_hostname(machine.hostname);
   request.set_ip_address(address);
   request.set_total_gpus(static_cast<int>(gpus.entries.size()));

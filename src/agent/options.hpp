@@ -14,6 +14,7 @@ struct Options {
   std::string server = "localhost:9090";
   std::string node_id;  // empty: the host's name
   std::string state_dir;
+  std::string instance_id;  // of the state directory: made once, kept there
   std::string address;  // told to other members of a gang; empty: that by which we reach the server
   std::map<std::string, std::string> labels;
   std::vector<std::string> domain;  // network path, outermost first

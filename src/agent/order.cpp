@@ -54,6 +54,7 @@ Result<GivenDevices> given_devices(const ::agent::JobAssignmentResponse& order, 
     if (!uuid.ok()) return uuid.error();
     given.names.push_back(*uuid);
     given.uuids.push_back(*uuid);
+    given.gpus.push_back(slice.gpu_index());
   }
   if (order.mig_size() == 0) {
     for (const int index : order.gpu_indexes()) {
@@ -64,6 +65,7 @@ Result<GivenDevices> given_devices(const ::agent::JobAssignmentResponse& order, 
       const std::string& uuid = gpus.entries[at].gpu.uuid;
       given.names.push_back(source.simulated() ? std::to_string(index) : uuid);
       given.uuids.push_back(uuid);
+      given.gpus.push_back(index);
     }
     // An order may name the GPUs by their UUIDs alone.
     if (order.gpu_indexes_size() == 0)
@@ -75,6 +77,7 @@ Result<GivenDevices> given_devices(const ::agent::JobAssignmentResponse& order, 
           return not_found(fmt::format("there is no GPU {} on this machine", uuid));
         given.names.push_back(source.simulated() ? std::to_string(found->gpu.index) : uuid);
         given.uuids.push_back(uuid);
+        given.gpus.push_back(found->gpu.index);
       }
   }
   if (source.simulated()) given.uuids.clear();
@@ -127,6 +130,7 @@ TaskOrder task_order(const ::agent::JobAssignmentResponse& order, const GivenDev
   task.container_runtime = options.container_runtime;
   task.container_args = options.container_args;
   task.devices = devices.uuids;
+  task.gpus = devices.gpus;
   task.boot_id = boot_id();
   if (!task.image.empty() && task.container_runtime.empty())
     task.note =

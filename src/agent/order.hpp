@@ -18,6 +18,7 @@ namespace gs::agent {
 struct GivenDevices {
   std::vector<std::string> names;  // for CUDA_VISIBLE_DEVICES: UUIDs, or indexes where simulated
   std::vector<std::string> uuids;  // for containers; empty where simulated
+  std::vector<int> gpus;           // indexes, also of those that it gets a part of
 };
 
 Result<GivenDevices> given_devices(const ::agent::JobAssignmentResponse& order, GpuSource& source,

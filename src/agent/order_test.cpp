@@ -62,7 +62,7 @@ TEST(Order, a_part_of_a_gpu_is_told_to_the_sharing_service) {
   order.add_gpu_indexes(0);
   order.set_gpu_milli(250);
   order.set_gpu_memory_mb(20'000);
-  const auto environment = task_environment(order, {{"GPU-x"}, {}}, "n1");
+  const auto environment = task_environment(order, {{"GPU-x"}, {}, {}}, "n1");
   EXPECT_EQ(environment.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "25");
   EXPECT_EQ(environment.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), "0=20000M");
 }

@@ -106,6 +106,7 @@ void Session::send_heartbeats() {
   for (std::uint64_t sequence = 1;; ++sequence) {
     ::agent::HeartbeatRequest beat;
     beat.set_node_id(parts_.options.node_id);
+    beat.set_instance_id(parts_.options.instance_id);
     beat.set_sequence(sequence);
     fill_timestamp(wall_ms(), *beat.mutable_timestamp());
     for (const GpuSample& sample : parts_.sampler.latest())
@@ -157,6 +158,7 @@ void Session::touch(std::uint64_t sequence) {
 void Session::send_reports() {
   ::agent::JobAssignmentRequest hello;
   hello.set_node_id(parts_.options.node_id);
+  hello.set_instance_id(parts_.options.instance_id);
   hello.set_status("ready");
   bool connected = orders_->Write(hello);
   while (connected) {

@@ -11,7 +11,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TaskOrder, allocation_id, job_id
                                                 allow_root, cpu_milli, memory_mb, max_runtime_ms,
                                                 grace_ms, lease_file, log_bytes, log_files,
                                                 cgroup_root, container_runtime, container_args,
-                                                devices, boot_id, note)
+                                                devices, gpus, boot_id, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TaskStatus, state, pid, supervisor_pid,
                                                 started_at_ms, finished_at_ms, exit_code, signal,
                                                 out_of_memory, timed_out, stopped, lease_lost,

@@ -36,6 +36,7 @@ struct TaskOrder {
   std::string container_runtime;
   std::vector<std::string> container_args;
   std::vector<std::string> devices;  // UUIDs that a container gets
+  std::vector<int> gpus;             // indexes of what it was given, also where only a part
   std::string boot_id;               // the boot of the machine that it was ordered in
   std::string note;                  // for the report's message
 };

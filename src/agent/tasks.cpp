@@ -138,13 +138,15 @@ std::optional<TaskView> Tasks::view(const std::string& allocation_id) const {
   const std::lock_guard lock(mutex_);
   const auto found = tasks_.find(allocation_id);
   if (found == tasks_.end()) return std::nullopt;
-  return TaskView{allocation_id, found->second.order.job_id, found->second.status};
+  const Task& task = found->second;
+  return TaskView{allocation_id, task.order.job_id, task.status, task.order.gpus};
 }
 
 std::vector<TaskView> Tasks::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<TaskView> views;
-  for (const auto& [id, task] : tasks_) views.push_back({id, task.order.job_id, task.status});
+  for (const auto& [id, task] : tasks_)
+    views.push_back({id, task.order.job_id, task.status, task.order.gpus});
   return views;
 }
 

@@ -24,6 +24,7 @@ namespace gs::agent {
 struct TaskView {
   std::string allocation_id, job_id;
   TaskStatus status;
+  std::vector<int> gpus;
 };
 
 class Tasks {

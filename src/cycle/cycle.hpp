@@ -134,6 +134,10 @@ class Cycle {
   // Would this job (waiting, in no queue yet) start, at whose expense, or when? Nothing is changed.
   void dry_run(JobId job, Instant now, const std::function<void(const DryOutcome&)>& look);
 
+  // When a job that waits for its tenant's quota will start, if what runs and waits before it takes
+  // as long as it says; nothing: no end that is known helps, or too many are before it.
+  std::optional<Instant> forecast(JobId job, Instant now);
+
   const std::map<LaneId, WaitReason>& reasons() const { return reasons_; }
   const std::vector<PhaseCount>& counts() const { return counts_; }
   const FairShares& shares() const { return shares_; }

@@ -176,6 +176,63 @@ TEST_F(EngineTest, ABackfillJobDoesNotDelayAReservation) {
   engine.verify();
 }
 
+TEST_F(EngineTest, AJobThatWaitsForItsTenantKnowsWhenItWillStart) {
+  ok(PutNode{node("n1", 8)});
+  Tenant small;
+  small.id = "small";
+  small.limit.gpu_milli = 4 * kWholeGpu;
+  ok(PutTenant{small});
+  const auto submit = [&](const std::string& id, int gpus, int hours_long) {
+    Job one = job(id, gpus);
+    one.tenant = "small";
+    if (hours_long > 0) one.expected_runtime = hours(hours_long);
+    ok(SubmitJob{one});
+    engine.tick(now);
+  };
+  submit("runs", 3, 2);
+  submit("also", 1, 1);
+  submit("next", 3, 3);
+  submit("after", 4, 1);
+  const std::uint64_t before = engine.hash();
+  const auto next = engine.explain("next", now);
+  ASSERT_EQ(next->why->constraint, Constraint::Quota);
+  ASSERT_TRUE(next->expected_start.has_value());
+  EXPECT_EQ(next->expected_start->ms, (now + hours(2)).ms);
+  EXPECT_NE(next->why->sentence.find("; expected start "), std::string::npos);
+  const auto after = engine.explain("after", now);
+  ASSERT_TRUE(after->expected_start.has_value());
+  EXPECT_EQ(after->expected_start->ms, (now + hours(5)).ms);
+  const auto dry = engine.dry_run(
+      [&] {
+        Job one = job("dry", 2);
+        one.tenant = "small";
+        return one;
+      }(),
+      now);
+  ASSERT_TRUE(dry->why.has_value());
+  EXPECT_EQ(dry->why->constraint, Constraint::Quota) << dry->why->sentence;
+  EXPECT_TRUE(dry->expected_start.has_value());
+  EXPECT_EQ(before, engine.hash());
+  engine.verify();
+}
+
+TEST_F(EngineTest, ATenantThatDoesNotSayHowLongItsJobsTakeKnowsNoStart) {
+  ok(PutNode{node("n1", 8)});
+  Tenant small;
+  small.id = "small";
+  small.limit.gpu_milli = kWholeGpu;
+  ok(PutTenant{small});
+  for (const char* id : {"runs", "waits"}) {
+    Job one = job(id, 1);
+    one.tenant = "small";
+    ok(SubmitJob{one});
+  }
+  engine.tick(now);
+  const auto waits = engine.explain("waits", now);
+  ASSERT_EQ(waits->why->constraint, Constraint::Quota);
+  EXPECT_FALSE(waits->expected_start.has_value());
+}
+
 TEST_F(EngineTest, ADryRunChangesNothing) {
   ok(PutNode{node("n1", 8)});
   ok(SubmitJob{job("low", 8, 1, 100)});

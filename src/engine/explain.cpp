@@ -111,7 +111,7 @@ std::optional<Why> Engine::Impl::refusal_of(JobId job) {
   return why;
 }
 
-Why Engine::Impl::why_waiting(JobId job) {
+Why Engine::Impl::why_waiting(JobId job, const WaitReason* reason) {
   const JobRecord& record = cluster.job(job);
   Why why;
   if (record.state == JobState::Held) {
@@ -127,7 +127,7 @@ Why Engine::Impl::why_waiting(JobId job) {
     return why;
   }
   const auto known = cycle.reasons().find(queue.lane_of(job));
-  const WaitReason* reason = known == cycle.reasons().end() ? nullptr : &known->second;
+  if (reason == nullptr && known != cycle.reasons().end()) reason = &known->second;
   if (reason != nullptr && reason->constraint == Constraint::Quota && reason->quota) {
     why.constraint = Constraint::Quota;
     why.quota = reason->quota;
@@ -182,8 +182,16 @@ Result<Explanation> Engine::explain(const std::string& id, Instant now) {
       (record.state == JobState::Waiting || record.state == JobState::Held)) {
     answer.why = impl_->why_waiting(job);
     if (answer.why->reservation) answer.expected_start = answer.why->reservation->start;
+    if (answer.why->constraint == Constraint::Quota && !answer.expected_start)
+      impl_->forecast_start(job, answer);
   }
   return answer;
+}
+
+void Engine::Impl::forecast_start(JobId job, Explanation& answer) {
+  answer.expected_start = cycle.forecast(job, now);
+  if (answer.expected_start)
+    answer.why->sentence += "; expected start " + clock_text(*answer.expected_start);
 }
 
 Result<DryRun> Engine::dry_run(const Job& job, Instant now) {
@@ -203,9 +211,12 @@ Result<DryRun> Engine::dry_run(const Job& job, Instant now) {
   } else if (!is_ready(in.cluster, id)) {
     answer.why = in.why_waiting(id);
   } else {
-    in.cycle.dry_run(id, in.now,
-                     [&](const DryOutcome& outcome) { in.describe(outcome, id, answer); });
-    if (!answer.starts_now) answer.why = in.why_waiting(id);
+    WaitReason reason;
+    in.cycle.dry_run(id, in.now, [&](const DryOutcome& outcome) {
+      in.describe(outcome, id, answer);
+      reason = outcome.reason;
+    });
+    if (!answer.starts_now) answer.why = in.why_waiting(id, &reason);
     if (answer.why && answer.expected_start) {
       answer.why->reservation = Reserved{*answer.expected_start, {}};
       answer.why->sentence += "; expected start " + clock_text(*answer.expected_start);

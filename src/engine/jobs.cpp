@@ -23,6 +23,24 @@ std::string in_minutes(std::int64_t ms) {
 
 }  // namespace
 
+// Held jobs count: what waits takes memory, whoever keeps it waiting.
+Status Engine::Impl::room_in_queue(TenantId tenant) const {
+  const auto full = [](const std::string& whose, std::int64_t waiting, std::int64_t most) {
+    return Error{ErrorCode::QueueFull, "queue full" + whose + ": " + std::to_string(waiting) +
+                                           " jobs wait, the maximum is " + std::to_string(most)};
+  };
+  const std::int64_t all = static_cast<std::int64_t>(queue.size()) + all_held;
+  if (config.max_queue > 0 && all >= config.max_queue) return full("", all, config.max_queue);
+  for (TenantId id = tenant; id.valid(); id = cluster.tenant(id).parent) {
+    const TenantRecord& record = cluster.tenant(id);
+    const auto held = held_jobs.find(id);
+    const std::int64_t own = record.waiting_jobs + (held == held_jobs.end() ? 0 : held->second);
+    if (own >= record.spec.max_queue)
+      return full(" for tenant " + record.spec.id, own, record.spec.max_queue);
+  }
+  return ok_status();
+}
+
 Status Engine::Impl::apply(const SubmitJob& command) {
   const Job& job = command.job;
   if (Status s = validate(job); !s) return s;
@@ -31,18 +49,7 @@ Status Engine::Impl::apply(const SubmitJob& command) {
   const TenantId tenant = cluster.find_tenant(job.tenant);
   if (!tenant.valid() || cluster.tenant(tenant).gone)
     return not_found("tenant " + job.tenant + " does not exist");
-  if (config.max_queue > 0 && static_cast<std::int64_t>(queue.size()) >= config.max_queue)
-    return Error{ErrorCode::QueueFull, "queue full: " + std::to_string(queue.size()) +
-                                           " jobs wait, the maximum is " +
-                                           std::to_string(config.max_queue)};
-  for (TenantId id = tenant; id.valid(); id = cluster.tenant(id).parent) {
-    const TenantRecord& record = cluster.tenant(id);
-    if (record.waiting_jobs >= record.spec.max_queue)
-      return Error{ErrorCode::QueueFull, "queue full for tenant " + record.spec.id + ": " +
-                                             std::to_string(record.waiting_jobs) +
-                                             " jobs wait, the maximum is " +
-                                             std::to_string(record.spec.max_queue)};
-  }
+  if (Status s = room_in_queue(tenant); !s) return s;
   const std::uint64_t seq = cluster.next_seq();
   const JobId id = cluster.add_job(job, tenant);
   if (std::optional<Why> never = refusal_of(id)) {
@@ -56,6 +63,7 @@ Status Engine::Impl::apply(const SubmitJob& command) {
   ++cluster.tenant(tenant).jobs;
   const JobState state = cluster.job(id).state;
   cluster.job(id).state = JobState::Held;  // so that entering the queue counts it as waiting
+  count_held(tenant, 1);
   cluster.job(id).waiting_since = now;
   if (job.submitted == Instant{}) cluster.job(id).submitted = now;
   watch_deadline(id);
@@ -127,8 +135,15 @@ void Engine::Impl::set_state(JobId id, JobState state, std::optional<Why> why) {
   const int waits = (state == JobState::Waiting) - (record.state == JobState::Waiting);
   for (TenantId t = record.tenant; t.valid(); t = cluster.tenant(t).parent)
     cluster.tenant(t).waiting_jobs += waits;
+  const int holds = (state == JobState::Held) - (record.state == JobState::Held);
+  if (holds != 0) count_held(record.tenant, holds);
   record.state = state;
   effects.emplace_back(JobChanged{record.id, to_string(state), std::move(why)});
+}
+
+void Engine::Impl::count_held(TenantId tenant, int change) {
+  all_held += change;
+  for (TenantId t = tenant; t.valid(); t = cluster.tenant(t).parent) held_jobs[t] += change;
 }
 
 void Engine::Impl::requeue(JobId id) {

@@ -157,6 +157,7 @@ void Engine::Impl::restore(const JobSnapshot& value) {
   if (job.state == JobState::Waiting)
     for (TenantId t = tenant; t.valid(); t = cluster.tenant(t).parent)
       ++cluster.tenant(t).waiting_jobs;
+  if (job.state == JobState::Held) count_held(tenant, 1);
   for (const TaskSnapshot& task : value.tasks) {
     const NodeId node = cluster.find_node(task.node);
     CHECK_MSG(node.valid(), "snapshot: a task is on a node that is not there");

@@ -26,6 +26,9 @@ struct Engine::Impl {
   std::set<std::tuple<Instant, std::uint64_t, JobId>> deadlines;
   std::map<JobId, Why> endings;  // why the jobs end that are Stopping, where there is a reason
   Effects effects;               // of the turn under way
+  // Held jobs, of a tenant and all below it, and in all: they wait too where a queue is limited.
+  std::map<TenantId, int> held_jobs;
+  int all_held = 0;
 
   // --- commands; an error changes nothing ---
   Status apply(const SetConfig& command);
@@ -49,6 +52,8 @@ struct Engine::Impl {
   // The state follows from the tasks; a change is told in an effect.
   void refresh(JobId job);
   void set_state(JobId job, JobState state, std::optional<Why> why = {});
+  void count_held(TenantId tenant, int change);
+  Status room_in_queue(TenantId tenant) const;
   void end_job(JobId job, JobState state, std::optional<Why> why);  // final: told and forgotten
   void requeue(JobId job);
   // Stops what runs and gives up what is nominated; the job ends as `ends_as` once all has gone.
@@ -65,7 +70,9 @@ struct Engine::Impl {
   TaskRef ref(const Task& task) const;
 
   std::optional<Why> refusal_of(JobId job);  // never: why it can't run at all
-  Why why_waiting(JobId job);
+  // `reason`: known to the caller; null: as the last cycle saw it.
+  Why why_waiting(JobId job, const WaitReason* reason = nullptr);
+  void forecast_start(JobId job, Explanation& answer);
   void describe(const DryOutcome& outcome, JobId job, DryRun& answer) const;
   void report(NodeId node, int gpu, Health health, int temperature_c);
   void lose_users(NodeId node, int gpu);

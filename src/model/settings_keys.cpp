@@ -188,11 +188,27 @@ std::string did_you_mean(std::string_view wrong, const std::vector<std::string>&
   return best == nullptr ? "" : fmt::format("; did you mean {}?", *best);
 }
 
+namespace {
+
+// Whether another setting has made this one meaningless.
+bool is_idle(std::string_view path, const Settings& settings) {
+  if (path == "store.path") return settings.database.given;
+  if (path == "api.tls_cert_path" || path == "api.tls_key_path") return !settings.api.enable_tls;
+  if (path == "metrics.port" || path == "metrics.path" || path == "metrics.namespace")
+    return !settings.metrics.enabled;
+  if (path == "agent.simulate" || path == "agent.node_id" || path == "agent.container_runtime")
+    return settings.agent.local == Toggle::Off;
+  return false;
+}
+
+}  // namespace
+
 std::vector<std::string> keys_without_effect(const Settings& settings) {
   const Settings defaults;
   std::vector<std::string> out;
   for (const SettingKey& key : setting_keys())
-    if (key.no_effect && value_text(key, settings) != value_text(key, defaults))
+    if ((key.no_effect || is_idle(key.path, settings)) &&
+        value_text(key, settings) != value_text(key, defaults))
       out.emplace_back(key.path);
   return out;
 }

@@ -1,5 +1,6 @@
 #include "model/settings.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -183,6 +184,22 @@ TEST(Settings, keys_without_effect_are_listed_when_set) {
   settings.telemetry.tracing_enabled = true;
   EXPECT_EQ(keys_without_effect(settings),
             (std::vector<std::string>{"redis.host", "telemetry.tracing_enabled"}));
+}
+
+TEST(Settings, keys_that_another_one_makes_meaningless_are_listed) {
+  Settings settings;
+  settings.store.path = "elsewhere.db";
+  settings.agent.simulate = "2xA100";
+  settings.api.tls_cert_path = "cert.pem";
+  EXPECT_EQ(keys_without_effect(settings), (std::vector<std::string>{"api.tls_cert_path"}));
+  settings.database.given = true;
+  settings.database.max_idle_conns = 3;
+  settings.agent.local = Toggle::Off;
+  settings.api.enable_tls = true;
+  std::vector<std::string> keys = keys_without_effect(settings);
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"agent.simulate", "database.max_idle_conns", "store.path"}));
 }
 
 TEST(Settings, a_change_says_whether_it_needs_a_restart) {

@@ -51,6 +51,17 @@ std::optional<QuotaState> model_exceeded(const Cluster& cluster, const TenantRec
   return std::nullopt;
 }
 
+// What the tenant has of a resource, by the name that the rows above give it.
+std::int64_t used_of(const TenantRecord& r, const std::string& resource) {
+  const bool fixed = resource.starts_with("guaranteed ");
+  const Usage& used = fixed ? r.used_unpreemptible : r.used;
+  if (resource.ends_with("gpu_milli")) return used.gpu_milli;
+  if (resource.ends_with("gpu_memory_mib")) return used.gpu_memory_mib;
+  if (resource.ends_with("cpu_milli")) return used.cpu_milli;
+  if (resource.ends_with("memory_bytes")) return used.memory_bytes;
+  return r.running_jobs;
+}
+
 template <typename Ask>
 std::optional<QuotaState> first_on_the_way_up(const Cluster& cluster, TenantId tenant, Ask ask) {
   for (TenantId id = tenant; id.valid(); id = cluster.tenant(id).parent)
@@ -129,6 +140,7 @@ std::optional<QuotaState> never_allowed(const Cluster& cluster, TenantId tenant,
     auto broken = limit_broken(r.spec, {}, ask);
     if (!broken && !preemptible) broken = guarantee_broken(r.spec, {}, ask);
     if (!broken) broken = first_broken(r.spec, {{"running_jobs", r.spec.limit.running_jobs, 0, 1}});
+    if (broken) broken->current = used_of(r, broken->resource);
     return broken;
   });
 }

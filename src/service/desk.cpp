@@ -221,8 +221,9 @@ void Desk::on(const JobChanged& effect) {
   } else if (state == "failed") {
     end(*live, RunState::Failed, effect.why);
   } else if (state == "cancelled") {
-    end(*live, live->row.ending == Ending::Fail ? RunState::Failed : RunState::Cancelled,
-        effect.why);
+    const RunState usual =
+        live->row.ending == Ending::Fail ? RunState::Failed : RunState::Cancelled;
+    end(*live, live->ended_as.value_or(usual), effect.why);
   }
 }
 

@@ -53,6 +53,9 @@ struct NodeStatus {
   bool stale = false;      // has reported other devices, which wait until nobody uses the old ones
   Instant last_contact;
   NodeReport report;
+  // Processes there that nobody here knows, and the GPUs that they keep from others until they
+  // are gone. They have been told to stop.
+  std::map<std::string, std::vector<int>> strays;
 };
 
 class Desk {
@@ -94,7 +97,8 @@ class Desk {
   // --- what agents report ---
   Status registered(NodeRow row, const std::vector<TaskReport>& tasks);
   // NotFound: the agent must register (again).
-  Status heartbeat(const std::string& node, const NodeReport& report);
+  Status heartbeat(const std::string& node, const NodeReport& report,
+                   const std::string& instance = {});
   void reported(const std::string& node, const TaskReport& report);
 
   // --- looking ---
@@ -129,6 +133,7 @@ class Desk {
     std::vector<Process> done;            // of the attempt under way, that ended well
     std::set<std::int64_t> waits_for;     // dependencies that have not ended
     std::optional<StopReason> evicted_by;
+    std::optional<RunState> ended_as;  // while it waited: its end was heard of late
     bool is_new = false, dirty = false;
   };
 
@@ -171,6 +176,7 @@ class Desk {
   void started(LiveJob& live, Process& process);
   void gone(std::int64_t job, const Process& process, const TaskReport& report);
   void ended_by_itself(LiveJob& live, const Process& process, const TaskReport& report);
+  void ended_unheard(const std::string& node, const TaskReport& report);
   void charge(LiveJob& live, const Process& process);
 
   // --- nodes (desk_nodes.cpp) ---
@@ -179,6 +185,13 @@ class Desk {
   Status put_node(NodeStatus& node);
   void reconcile(const std::string& node, const std::vector<TaskReport>& tasks);
   void reconcile_process(LiveJob& live, Process& process, const TaskReport* report);
+  void report_lost(const Process& process, std::string why);
+  Status refuse_impostor(const NodeStatus& node, const std::string& instance) const;
+  bool knows(const std::string& node, const std::string& allocation) const;
+  void note_strays(NodeStatus& node, const std::vector<TaskReport>& tasks);
+  void add_stray(NodeStatus& node, const TaskReport& report);
+  void stop_stray(const std::string& node, const TaskReport& report);
+  void release_stray(const std::string& node, const std::string& allocation);
   bool takes_devices_away(const Node& before, const Node& after) const;
   std::vector<std::string> allocations_on(const std::string& node) const;
 

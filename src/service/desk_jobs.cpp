@@ -96,8 +96,9 @@ Result<std::vector<std::int64_t>> Desk::submit_array(const JobSpec& spec) {
     return limit == 0 || waiting + spec.array_size <= limit;
   };
   // All of them or none.
-  if (!room(options_.config.max_queue, static_cast<std::int64_t>(engine_->waiting())))
-    return Error{ErrorCode::QueueFull, "queue full: " + std::to_string(engine_->waiting()) +
+  const std::int64_t waiting = count(RunState::Pending) + count(RunState::Preempted);
+  if (!room(options_.config.max_queue, waiting))
+    return Error{ErrorCode::QueueFull, "queue full: " + std::to_string(waiting) +
                                            " jobs wait, the maximum is " +
                                            std::to_string(options_.config.max_queue)};
   std::vector<std::int64_t> jobs;

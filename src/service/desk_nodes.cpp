@@ -4,11 +4,36 @@
 #include "service/desk.hpp"
 
 namespace gs {
+namespace {
+
+std::set<int> held_by_strays(const NodeStatus& node) {
+  std::set<int> held;
+  for (const auto& [allocation, gpus] : node.strays)
+    for (const int gpu : gpus)
+      if (gpu >= 0 && gpu < static_cast<int>(node.row.node.gpus.size())) held.insert(gpu);
+  return held;
+}
+
+bool meets_a_stray(const NodeStatus& node, const Process& process) {
+  const std::set<int> held = held_by_strays(node);
+  std::vector<int> used = process.gpus;
+  for (const MigPlace& place : process.mig) used.push_back(place.gpu);
+  return std::any_of(used.begin(), used.end(), [&](int gpu) { return held.contains(gpu); });
+}
+
+bool are_two(const std::string& one, const std::string& other) {
+  return !one.empty() && !other.empty() && one != other;
+}
+
+}  // namespace
 
 Status Desk::put_node(NodeStatus& node) {
   Node spec = node.row.node;
   spec.ready = node.online;
   spec.cordoned = node.row.cordoned;
+  for (const int gpu : held_by_strays(node))
+    if (Health& health = spec.gpus[static_cast<std::size_t>(gpu)].health; health == Health::Healthy)
+      health = Health::Unknown;  // nothing new goes there
   // A network path that does not match the configured levels says nothing that we could use.
   if (spec.domain.size() != options_.topology.size()) spec.domain.clear();
   Status told = tell(PutNode{std::move(spec)});
@@ -42,10 +67,28 @@ bool Desk::takes_devices_away(const Node& before, const Node& after) const {
   return false;
 }
 
+// Two agents of one name: what the first runs is unknown to the second, so letting the second in
+// would start it twice. It has to wait until the first is silent and nothing of it can run.
+Status Desk::refuse_impostor(const NodeStatus& node, const std::string& instance) const {
+  const std::string& name = node.row.node.name;
+  if (!are_two(node.row.instance, instance)) return ok_status();
+  const bool busy = !allocations_on(name).empty();
+  if (!node.online && !busy) return ok_status();
+  const Duration after = busy ? options_.lease + options_.lease_margin : options_.offline_after;
+  return Error{ErrorCode::Conflict,
+               "node " + name + " is served by another agent, at " + node.row.address +
+                   ", heard of " + std::to_string((now_ - node.last_contact).ms / 1000) +
+                   " s ago; give this one a --node-id of its own, or stop the other: this one " +
+                   "takes over after " + std::to_string(after.ms / 1000) + " s of silence"};
+}
+
 Status Desk::registered(NodeRow row, const std::vector<TaskReport>& tasks) {
   if (Status s = validate(row.node); !s) return s;
   const std::string name = row.node.name;
   const auto known = nodes_.find(name);
+  if (known != nodes_.end())
+    if (Status s = refuse_impostor(known->second, row.instance); !s) return s;
+  const std::string instance = row.instance;
   NodeStatus node = known == nodes_.end() ? NodeStatus{} : known->second;
   const bool is_new = known == nodes_.end();
   node.stale = !is_new && takes_devices_away(node.row.node, row.node);
@@ -60,9 +103,11 @@ Status Desk::registered(NodeRow row, const std::vector<TaskReport>& tasks) {
   } else {
     node.row = std::move(row);
   }
+  node.row.instance = instance;
   const bool was_online = node.online;
   node.online = true;
   node.last_contact = now_;
+  note_strays(node, tasks);
   if (Status s = put_node(node); !s) return s;
   nodes_[name] = std::move(node);
   touched_nodes_.insert(name);
@@ -74,6 +119,52 @@ Status Desk::registered(NodeRow row, const std::vector<TaskReport>& tasks) {
   settle();
   reconcile(name, tasks);
   return ok_status();
+}
+
+// ---------------------------------------------------------------- what nobody knows
+
+bool Desk::knows(const std::string& node, const std::string& allocation) const {
+  const auto job = allocations_.find(allocation);
+  if (job == allocations_.end()) return false;
+  const std::vector<Process>& processes = jobs_.at(job->second).processes;
+  return std::any_of(processes.begin(), processes.end(), [&](const Process& process) {
+    return process.allocation == allocation && process.node == node;
+  });
+}
+
+void Desk::note_strays(NodeStatus& node, const std::vector<TaskReport>& tasks) {
+  const auto before = std::exchange(node.strays, {});
+  for (const TaskReport& report : tasks) {
+    if (report.state != TaskReport::State::Running || knows(node.row.node.name, report.allocation))
+      continue;
+    if (before.contains(report.allocation))
+      node.strays[report.allocation] = report.gpus;
+    else
+      add_stray(node, report);
+  }
+}
+
+void Desk::add_stray(NodeStatus& node, const TaskReport& report) {
+  const std::string& name = node.row.node.name;
+  node.strays[report.allocation] = report.gpus;
+  event("node.stray", nullptr, name,
+        "node " + name + " runs " + report.allocation +
+            ", which is not known here; it is stopped, and keeps its GPUs until it has gone");
+}
+
+void Desk::stop_stray(const std::string& name, const TaskReport& report) {
+  const auto node = nodes_.find(name);
+  if (node != nodes_.end() && !node->second.strays.contains(report.allocation)) {
+    add_stray(node->second, report);
+    if (node->second.in_engine) (void)put_node(node->second);
+  }
+  orders_.push_back({name, StopOrder{report.allocation, Duration{}, "is not known any more"}});
+}
+
+void Desk::release_stray(const std::string& name, const std::string& allocation) {
+  const auto node = nodes_.find(name);
+  if (node == nodes_.end() || node->second.strays.erase(allocation) == 0) return;
+  if (node->second.in_engine) (void)put_node(node->second);
 }
 
 // What the agent knows of and what we know of become the same.
@@ -98,7 +189,11 @@ void Desk::reconcile_process(LiveJob& live, Process& process, const TaskReport* 
     case ProcessState::Ended:
       break;
     case ProcessState::Assigned:
-      if (report == nullptr) orders_.push_back({process.node, start_order(live, process)});
+      if (report != nullptr) break;
+      if (meets_a_stray(nodes_.at(process.node), process))
+        report_lost(process, "node " + process.node + " runs something else on its GPUs");
+      else
+        orders_.push_back({process.node, start_order(live, process)});
       break;
     case ProcessState::Stopping:
       if (there) {
@@ -107,24 +202,28 @@ void Desk::reconcile_process(LiveJob& live, Process& process, const TaskReport* 
       }
       [[fallthrough]];
     case ProcessState::Running:
-      if (report == nullptr) {
-        // The agent has never heard of it, or has lost all it knew: it does not run there.
-        TaskReport lost;
-        lost.allocation = process.allocation;
-        lost.state = TaskReport::State::Exited;
-        lost.stopped = process.state == ProcessState::Stopping;
-        lost.lease_lost = !lost.stopped;
-        lost.message = "node " + process.node + " does not know of it any more";
-        const std::string node = process.node;
-        reported(node, lost);
-      }
+      // The agent has never heard of it, or has lost all it knew: it does not run there.
+      if (report == nullptr)
+        report_lost(process, "node " + process.node + " does not know of it any more");
       break;
   }
 }
 
-Status Desk::heartbeat(const std::string& name, const NodeReport& report) {
+void Desk::report_lost(const Process& process, std::string why) {
+  TaskReport lost;
+  lost.allocation = process.allocation;
+  lost.state = TaskReport::State::Exited;
+  lost.stopped = process.state == ProcessState::Stopping;
+  lost.lease_lost = !lost.stopped;
+  lost.message = std::move(why);
+  const std::string node = process.node;
+  reported(node, lost);
+}
+
+Status Desk::heartbeat(const std::string& name, const NodeReport& report,
+                       const std::string& instance) {
   const auto it = nodes_.find(name);
-  if (it == nodes_.end() || !it->second.in_engine)
+  if (it == nodes_.end() || !it->second.in_engine || are_two(it->second.row.instance, instance))
     return not_found("node " + name + " is not registered");
   NodeStatus& node = it->second;
   if (node.stale && allocations_on(name).empty())
@@ -150,7 +249,8 @@ Status Desk::heartbeat(const std::string& name, const NodeReport& report) {
                 (gpu.last_error.empty() ? "" : ": " + gpu.last_error));
     known.health = gpu.health;
     known.temperature_c = gpu.temperature_c;
-    (void)tell(ReportGpu{name, gpu.index, gpu.health, gpu.temperature_c});
+    const bool held = gpu.health == Health::Healthy && held_by_strays(node).contains(gpu.index);
+    (void)tell(ReportGpu{name, gpu.index, held ? Health::Unknown : gpu.health, gpu.temperature_c});
   }
   settle();
   return ok_status();
@@ -190,6 +290,7 @@ void Desk::lose_node(NodeStatus& node) {
     std::erase_if(live.leaving, there);
   }
   node.in_engine = false;
+  node.strays.clear();
   (void)tell(RemoveNode{name});
 }
 

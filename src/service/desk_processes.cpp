@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "model/mig.hpp"
 #include "service/desk.hpp"
+#include "wire/job_json.hpp"
 
 namespace gs {
 namespace {
@@ -24,6 +25,11 @@ std::int64_t milli_of(const Process& process, const JobSpec& spec) {
     milli += std::int64_t{mig_compute_slices(place.profile)} * kWholeGpu / 7;
   const int each = spec.gpu_milli > 0 ? spec.gpu_milli : kWholeGpu;
   return milli + static_cast<std::int64_t>(process.gpus.size()) * each;
+}
+
+bool is_success(const TaskReport& report) {
+  return report.state == TaskReport::State::Exited && report.exit_code == 0 && report.signal == 0 &&
+         !report.timed_out && !report.out_of_memory;
 }
 
 std::string end_text(const TaskReport& report) {
@@ -92,7 +98,10 @@ void Desk::begin_attempt(LiveJob& live) {
     orders_.push_back({process.node, start_order(live, process)});
     event("job.scheduled", &live, process.node,
           "attempt " + std::to_string(row.attempt) + " on " + process.node +
-              (process.gpus.empty() ? "" : ", GPUs " + ids_text(process.gpus)));
+              (process.gpus.empty()       ? ""
+               : process.gpus.size() == 1 ? ", GPU "
+                                          : ", GPUs ") +
+              ids_text(process.gpus));
   }
   touch(live);
 }
@@ -202,10 +211,13 @@ void Desk::reported(const std::string& node, const TaskReport& report) {
                                                  });
   if (live == nullptr || at == live->processes.end()) {
     // Nothing of ours any more: it must not run, and its end is of no interest.
-    if (report.state == TaskReport::State::Running)
-      orders_.push_back({node, StopOrder{report.allocation, Duration{}, "is not known any more"}});
-    else
+    if (report.state == TaskReport::State::Running) {
+      stop_stray(node, report);
+    } else {
+      release_stray(node, report.allocation);
       orders_.push_back({node, ForgetOrder{report.allocation}});
+      ended_unheard(node, report);
+    }
     return;
   }
   if (report.state == TaskReport::State::Running) {
@@ -257,9 +269,7 @@ void Desk::gone(std::int64_t job, const Process& process, const TaskReport& repo
 
 void Desk::ended_by_itself(LiveJob& live, const Process& process, const TaskReport& report) {
   const std::string id = job_id(live.row.seq);
-  const bool success = report.state == TaskReport::State::Exited && report.exit_code == 0 &&
-                       report.signal == 0 && !report.timed_out && !report.out_of_memory;
-  if (success) {
+  if (is_success(report)) {
     if (!live.row.exit_code) live.row.exit_code = 0;
     live.done.push_back(process);
     live.done.back().state = ProcessState::Ended;
@@ -279,6 +289,28 @@ void Desk::ended_by_itself(LiveJob& live, const Process& process, const TaskRepo
   // One that fails takes the job along; the engine stops the others, those of this process too.
   const auto& [group, rank] = process.tasks.front();
   give_back(live.places, {id, group, rank}, Outcome::Failed);
+}
+
+// Its node was lost and is back: what ended there meanwhile, and has not been started again, need
+// not run twice. A gang has to start over as a whole.
+void Desk::ended_unheard(const std::string& node, const TaskReport& report) {
+  LiveJob* live = find(report.allocation.substr(0, report.allocation.find('.')));
+  if (live == nullptr || report.state != TaskReport::State::Exited) return;
+  if (report.stopped || report.lease_lost || live->row.ending != Ending::None) return;
+  if (!live->processes.empty() || !live->places.empty()) return;
+  const Result<std::vector<Process>> had = decode_processes(live->row.placement);
+  if (!had || had->size() != 1 || had->front().allocation != report.allocation ||
+      had->front().node != node)
+    return;
+  const bool success = is_success(report);
+  JobRow& row = live->row;
+  if (report.signal == 0) row.exit_code = report.exit_code;
+  row.signal = report.signal;
+  if (!success) row.message = end_text(report);
+  if (row.started == Instant{}) row.started = row.scheduled;
+  live->ended_as = success ? RunState::Completed : RunState::Failed;
+  (void)tell(CancelJob{job_id(row.seq)});  // it waits: it ends at once
+  settle();
 }
 
 void Desk::for_each_process(const std::function<void(const JobRow&, const Process&)>& visit) const {

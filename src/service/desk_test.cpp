@@ -213,6 +213,159 @@ TEST(Desk, TaskThatNobodyKnowsIsStopped) {
   EXPECT_TRUE(world.running().empty());
 }
 
+TEST(Desk, TaskThatNobodyKnowsHoldsItsGpusUntilItHasGone) {
+  DeskWorld world;
+  world.graceful = false;
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 2);
+  AgentTask stray;
+  stray.order.process.allocation = "job-5.1.0";
+  stray.order.process.gpus = {0};
+  world.agents_.at("n1").tasks["job-5.1.0"] = stray;
+  world.restart();
+  world.register_agent("n1");
+  EXPECT_TRUE(world.task("job-5.1.0")->stop_asked);
+  const std::int64_t first = world.submit(DeskWorld::spec(tenant, 1));
+  const std::int64_t second = world.submit(DeskWorld::spec(tenant, 1));
+  world.report_all();
+  EXPECT_EQ(world.task(allocation(first, 1))->order.process.gpus, std::vector<int>{1});
+  EXPECT_EQ(world.state(second), RunState::Pending);
+  // That the GPU itself is well does not make it free.
+  world.desk_->begin(world.now_);
+  NodeReport report;
+  report.gpus.resize(2);
+  report.gpus[1].index = 1;
+  report.gpus[0].temperature_c = report.gpus[1].temperature_c = 50;
+  ASSERT_TRUE(world.desk_->heartbeat("n1", report).ok());
+  world.turn();
+  world.register_agent("n1");
+  EXPECT_EQ(world.state(second), RunState::Pending);
+  DeskWorld::end_stopped(*world.task("job-5.1.0"));
+  world.report_all();
+  EXPECT_EQ(world.state(second), RunState::Running);
+  EXPECT_EQ(world.task(allocation(second, 1))->order.process.gpus, std::vector<int>{0});
+}
+
+TEST(Desk, OrderThatNeverArrivedIsNotRepeatedOntoAGpuThatSomebodyElseHolds) {
+  DeskWorld world;
+  world.graceful = false;
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 2);
+  world.agents_.at("n1").connected = false;  // the order is lost on its way
+  const std::int64_t job = world.submit(DeskWorld::spec(tenant, 2));
+  ASSERT_EQ(world.state(job), RunState::Scheduled);
+  AgentTask stray;
+  stray.order.process.allocation = "job-5.1.0";
+  stray.order.process.gpus = {1};
+  world.agents_.at("n1").tasks["job-5.1.0"] = stray;
+  world.register_agent("n1");
+  world.report_all();
+  EXPECT_EQ(world.running(), std::vector<std::string>{"job-5.1.0"});
+  EXPECT_EQ(world.state(job), RunState::Pending);
+  DeskWorld::end_stopped(*world.task("job-5.1.0"));
+  world.report_all();
+  EXPECT_EQ(world.state(job), RunState::Running);
+}
+
+TEST(Desk, AgentOfTheSameNameWaitsUntilTheFirstHasGone) {
+  DeskWorld world;
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 1);
+  AgentInMemory& first = world.agents_.at("n1");
+  first.row.instance = "first";
+  world.register_agent("n1");
+  const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
+  world.report_all();
+  NodeRow row = first.row;
+  row.instance = "second";
+  const auto try_second = [&] {
+    world.desk_->begin(world.now_);
+    Status taken = world.desk_->registered(row, {});
+    world.turn();
+    return taken;
+  };
+  Status refused = try_second();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::Conflict);
+  EXPECT_NE(refused.error().message.find("--node-id"), std::string::npos);
+  EXPECT_EQ(world.desk_->heartbeat("n1", {}, "second").error().code, ErrorCode::NotFound);
+  EXPECT_TRUE(world.desk_->heartbeat("n1", {}, "first").ok());
+  // The first has fallen silent, but what it started may still run; nor does a restart forget.
+  first.connected = false;
+  world.advance(world.options_.offline_after + seconds(1));
+  world.restart();
+  EXPECT_FALSE(try_second().ok());
+  EXPECT_EQ(world.state(job), RunState::Running);
+  world.advance(world.options_.lease + world.options_.lease_margin);
+  first.tasks.clear();
+  ASSERT_TRUE(try_second().ok());
+  EXPECT_FALSE(world.desk_->heartbeat("n1", {}, "first").ok());
+  EXPECT_EQ(world.row(job).attempt, 2);
+}
+
+TEST(Desk, AgentOfTheSameNameTakesOverAtOnceWhereNothingCanRunTwice) {
+  DeskWorld world;
+  world.add_agent("n1", 1);
+  NodeRow row = world.agents_.at("n1").row;
+  world.agents_.at("n1").row.instance = "first";
+  world.register_agent("n1");
+  world.advance(world.options_.offline_after);
+  world.desk_->begin(world.now_);
+  row.instance = "second";
+  EXPECT_TRUE(world.desk_->registered(row, {}).ok());
+}
+
+// The node is silent for so long that it counts as lost; meanwhile its job ends.
+std::int64_t job_that_ends_unheard(DeskWorld& world, int exit_code) {
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 1);
+  const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
+  world.report_all();
+  AgentTask& task = *world.task(allocation(job, 1));
+  world.agents_.at("n1").connected = false;
+  task.running = false;
+  task.end.state = TaskReport::State::Exited;
+  task.end.exit_code = exit_code;
+  return job;
+}
+
+void fall_silent(DeskWorld& world) {
+  for (int i = 0; i < 20; ++i) {
+    world.advance(seconds(5));
+    world.heartbeats();
+  }
+}
+
+TEST(Desk, EndThatIsToldLateCountsIfTheJobHasNotStartedAgain) {
+  for (const int exit_code : {0, 3}) {
+    DeskWorld world;
+    const std::int64_t job = job_that_ends_unheard(world, exit_code);
+    fall_silent(world);
+    ASSERT_EQ(world.state(job), RunState::Pending);
+    if (exit_code == 3) world.restart();
+    world.register_agent("n1");
+    world.report_all();
+    EXPECT_EQ(world.state(job), exit_code == 0 ? RunState::Completed : RunState::Failed);
+    EXPECT_EQ(world.row(job).exit_code, exit_code);
+    EXPECT_EQ(world.row(job).attempt, 1);
+    EXPECT_TRUE(world.agents_.at("n1").tasks.empty()) << "its end was not forgotten";
+    EXPECT_EQ(world.desk_->live_jobs(), 0U);
+  }
+}
+
+TEST(Desk, EndThatIsToldTooLateChangesNothing) {
+  DeskWorld world;
+  const std::int64_t job = job_that_ends_unheard(world, 0);
+  world.add_agent("n2", 1);
+  fall_silent(world);
+  world.report_all();
+  ASSERT_EQ(world.row(job).attempt, 2);
+  world.register_agent("n1");
+  world.report_all();
+  EXPECT_EQ(world.state(job), RunState::Running);
+  EXPECT_TRUE(world.agents_.at("n1").tasks.empty());
+}
+
 TEST(Desk, CancelUnderWaySurvivesARestart) {
   DeskWorld world;
   world.graceful = false;
@@ -294,11 +447,12 @@ TEST(Desk, MoreThanTheQuotaIsRefusedInWords) {
   DeskWorld world;
   const std::string tenant = world.add_tenant(4);
   world.add_agent("n1", 8);
+  world.submit(DeskWorld::spec(tenant, 2));
   Result<std::int64_t> job = world.desk_->submit(DeskWorld::spec(tenant, 8));
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().code, ErrorCode::QuotaExceeded);
   EXPECT_EQ(job.error().message,
-            "quota exceeded for tenant " + tenant + ": GPUs requested=8, quota=4, current=0");
+            "quota exceeded for tenant " + tenant + ": GPUs requested=8, quota=4, current=2");
 }
 
 TEST(Desk, NarrowerQuotaDoesNotDropAcceptedJobsOverARestart) {

@@ -54,6 +54,7 @@ struct TaskReport {
   bool stopped = false;     // because it was told to
   bool lease_lost = false;  // because the scheduler was out of reach
   std::string message;
+  std::vector<int> gpus;  // that it was given, by index
 };
 
 struct GpuReport {

@@ -81,7 +81,8 @@ struct TenantRow {
 struct NodeRow {
   Node node;  // as its agent reported it last
   std::string address;
-  std::string version;  // of the agent
+  std::string version;   // of the agent
+  std::string instance;  // tells agents of one name apart; empty: not known
   std::string container_runtime;
   bool simulated = false;
   bool cordoned = false;

@@ -135,6 +135,7 @@ class DeskWorld {
     TaskReport out = task.end;
     out.allocation = allocation;
     if (task.running) out.state = TaskReport::State::Running;
+    out.gpus = task.order.process.gpus;
     return out;
   }
 

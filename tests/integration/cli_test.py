@@ -11,11 +11,14 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server import CLI, ROOT, Server, free_ports, wait_until  # noqa: E402
+from service import CLI, ROOT, Service, free_port, run_cli, wait_for  # noqa: E402
 
 SERVER = None
 
@@ -23,20 +26,20 @@ SERVER = None
 class CliTest(unittest.TestCase):
     def setUp(self):
         self.server = SERVER
-        for node in self.server.get("/api/v1/nodes")["nodes"]:
+        for node in self.get("/api/v1/nodes")["nodes"]:
             if node["cordoned"]:
                 self.server.post(f"/api/v1/nodes/{node['name']}/undrain")
 
     def tearDown(self):
-        live = self.server.get(
+        live = self.get(
             "/api/v1/jobs?state=pending,scheduled,running,preempted&limit=1000")["jobs"]
         for job in live:
-            try:
-                self.server.request("DELETE", f"/api/v1/jobs/{job['id']}")
-            except OSError:
-                pass  # it has ended meanwhile
-        wait_until(lambda: self.server.get("/api/v1/cluster/status")["available_gpus"] == 8,
-                   "all GPUs are free again")
+            self.server.http("DELETE", f"/api/v1/jobs/{job['id']}")  # or it has ended meanwhile
+        wait_for(lambda: self.get("/api/v1/cluster/status")["available_gpus"] == 8,
+                 "all GPUs are free again")
+
+    def get(self, path):
+        return self.server.get(path).json
 
     def cli(self, *arguments, code=0, **more):
         done = self.server.cli(*arguments, **more)
@@ -48,7 +51,7 @@ class CliTest(unittest.TestCase):
 
     def running(self, *arguments):
         job = self.submit(*arguments)
-        self.server.wait_for_state(job, "running")
+        self.server.wait_state(job, "running")
         return job
 
 
@@ -57,7 +60,7 @@ class Submitting(CliTest):
         done = self.cli("submit", "--name", "training-job", "--gpus", "2", "--priority", "500",
                         "--tenant-id", TENANT)
         self.assertRegex(done.out, r"Job ID: job-\d+\nStatus: submitted\n")
-        job = self.server.get("/api/v1/jobs/" + re.search(r"job-\d+", done.out)[0])
+        job = self.get("/api/v1/jobs/" + re.search(r"job-\d+", done.out)[0])
         self.assertEqual((job["name"], job["gpu_count"], job["priority"], job["script"]),
                          ("training-job", 2, 500, "nvidia-smi"))
 
@@ -68,7 +71,7 @@ class Submitting(CliTest):
             "--env", "HOME", "--label", "team=x", "--max-runtime", "2h", "--expected-runtime",
             "90m", "--hold", "--working-dir", "/", "--checkpoint=/data/ckpt", "--node-selector",
             "zone=here", "--no-preemption", "--", "python", "train.py", "--lr", "3")
-        got = self.server.get(f"/api/v1/jobs/{job}")
+        got = self.get(f"/api/v1/jobs/{job}")
         want = {"name": "all", "gpu_count": 2, "gpu_model": "H100-SXM5-80GB",
                 "gpu_memory_mb": 40960, "cpu_cores": 0.5, "memory_mb": 1024, "priority": 7,
                 "gang_scheduling": True, "environment": {"A": "b=c", "HOME": os.environ["HOME"]},
@@ -114,7 +117,7 @@ class Submitting(CliTest):
         jobs = self.cli(*arguments).json()["job_ids"]
         self.assertEqual(len(jobs), 3)
         self.assertEqual(self.cli(*arguments).json()["job_ids"], jobs)
-        indexes = [self.server.get(f"/api/v1/jobs/{job}")["environment"]
+        indexes = [self.get(f"/api/v1/jobs/{job}")["environment"]
                    ["GPU_SCHEDULER_ARRAY_INDEX"] for job in jobs]
         self.assertEqual(indexes, ["0", "1", "2"])
 
@@ -122,7 +125,7 @@ class Submitting(CliTest):
         job = self.submit("-f", "-", "--gpus", "2",
                           stdin='{"name": "of-file", "gpu_count": 1, "held": true, '
                                 '"command": ["true"]}')
-        got = self.server.get(f"/api/v1/jobs/{job}")
+        got = self.get(f"/api/v1/jobs/{job}")
         self.assertEqual((got["name"], got["gpu_count"]), ("of-file", 2))  # flags go over it
         done = self.cli("submit", "-f", "-", "-o", "yaml",
                         stdin="name: one\nheld: true\ncommand: ['true']\n---\nname: two\n"
@@ -148,8 +151,8 @@ class Submitting(CliTest):
         third = self.submit("--after-any", "first", "--", "true")
         self.assertIn(first, self.cli("why", second).out)
         self.cli("release", first)
-        self.server.wait_for_state(third, "completed")
-        self.assertNotEqual(self.server.state_of(second), "completed")
+        self.server.wait_state(third, "completed")
+        self.assertNotEqual(self.server.job(second)["state"], "completed")
 
     def test_wrong_flags_are_refused(self):
         for wrong in (["--gpus", "many"], ["--max-runtime", "soon"], ["--memory", "1X"],
@@ -167,7 +170,7 @@ class Looking(CliTest):
         table = self.cli("jobs", "--name", "page-*").out.splitlines()
         self.assertEqual(len(table), 6)
         self.assertRegex(table[0], r"^JOB ID +NAME +TENANT +STATE +GPUS +PRIO +SUBMITTED +RAN +NODE")
-        self.assertRegex(table[1], rf"^{jobs[4]}  page-4  team +held +1 +104 +\d+s ago +-  -$")
+        self.assertRegex(table[1], rf"^{jobs[4]}  page-4  team +held +1 +104 +\d+[sm] ago +-  -$")
         self.assertEqual(len({line.index("  team") for line in table[1:]}), 1)  # aligned
         self.assertEqual(self.cli("list", "--label", "n=1", "--name", "page-*", "-o",
                                   "json").json()["total"], 2)
@@ -202,20 +205,38 @@ class Looking(CliTest):
         self.assertRegex(done.out, r"score +\d\.\d\d = resources")
         done = self.cli("why", waits)
         self.assertIn(f"{waits} (next) waits: needs 4 GPUs", done.out)
-        self.assertRegex(done.out, r"expected start +[\w: ]+ \(in (9|10) min\)")
+        self.assertRegex(done.out, r"expected start +[\w: ]+ \(in ([1-9]|10) min\)")
         self.assertIn("first in the queue", done.out)
         self.assertNotIn("Z\n", done.out)
         self.assertEqual(self.cli("why", "next", "-o", "json").json()["why"]["verdict"], "not_now")
         held = self.submit("--hold")
         self.assertIn(f"gpu-cli release {held}", self.cli("why", held).out)
 
+    def test_why_tells_of_a_quota_in_amounts_that_people_use(self):
+        self.cli("tenants", "create", "--name", "small", "--max-gpus", "2")
+        self.addCleanup(self.cli, "tenants", "delete", "small")
+        self.server.wait_state(self.submit("--tenant-id", "small", "--gpus", "1", "--gpu-milli", "500",
+                                           "--max-runtime", "1h", "--", "sleep", "600"), "running")
+        waits = self.submit("--tenant-id", "small", "--name", "more", "--gpus", "2", "--", "true")
+        out = self.cli("why", waits).out
+        self.assertIn(f"{waits} (more) waits for its tenant's other jobs\n", out)
+        self.assertRegex(out, r"quota +0\.5 of 2 GPUs in use by tenant-\d+, this job asks for 2\n")
+        self.assertRegex(out, r"expected start +[\w: ]+ \(in (1 h|[1-5]\d min)\)")
+        self.assertRegex(self.cli("jobs", "--state", "running").out, r"running +0\.5 +\d")
+        dry = self.cli("submit", "--dry-run", "--tenant-id", "small", "--gpus", "2").out
+        self.assertIn("would wait for its tenant's other jobs\n", dry)
+        after = self.submit("--tenant-id", "small", "--depends-on", waits, "--", "true")
+        out = self.cli("why", after).out
+        self.assertIn(f"waits for {waits} to end\n", out)
+        self.assertNotIn("held", out)
+
     def test_logs(self):
-        job = self.running("--", "sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done; sleep 60")
-        wait_until(lambda: self.server.cli("logs", job).out.count("\n") == 5, "five lines")
+        job = self.running("--", "sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done; sleep 600")
+        wait_for(lambda: self.server.cli("logs", job).out.count("\n") == 5, "five lines")
         self.assertEqual(self.cli("logs", job, "--tail", "2").out, "line 4\nline 5\n")
         self.assertIn("no rank 3", self.cli("logs", job, "--rank", "3", code=3).err)
         ended = self.submit("--", "sh", "-c", "echo first; echo last")
-        self.server.wait_for_state(ended, "completed")
+        self.server.wait_state(ended, "completed")
         self.assertEqual(self.cli("logs", ended).out, "first\nlast\n")
         self.assertEqual(self.cli("logs", "-f", ended).out, "first\nlast\n")
         waits = self.submit("--hold")
@@ -233,7 +254,7 @@ class Looking(CliTest):
         self.assertIn("GPU HOURS", self.cli("usage").out)
 
     def test_events(self):
-        job = self.running("--", "sleep", "60")
+        job = self.running("--", "sleep", "600")
         out = self.cli("events", "--job", job).out
         self.assertIn("job.scheduled", out)
         self.assertIn("job.running", out)
@@ -243,36 +264,44 @@ class Looking(CliTest):
         environment = {**os.environ, "GPU_SCHEDULER_URL": self.server.url}
         with subprocess.Popen([str(CLI), "events", "-f", "-o", "json"], text=True,
                               stdout=subprocess.PIPE, env=environment) as follower:
-            try:
-                time.sleep(1)
-                job = self.submit("--hold", "--name", "seen")
-                line = json.loads(follower.stdout.readline())
-                self.assertEqual((line["job_id"], line["type"]), (job, "job.submitted"))
+            lines = []
+            reader = threading.Thread(target=lambda: lines.extend(follower.stdout), daemon=True)
+            reader.start()
+            try:  # it takes a moment until it listens: what happens before, it does not see
+                jobs = []
+
+                def seen():
+                    jobs.append(self.submit("--hold", "--name", "seen"))
+                    return [json.loads(line) for line in lines]
+                first = wait_for(seen, "an event", pause=0.3)[0]
+                self.assertEqual(first["type"], "job.submitted")
+                self.assertIn(first["job_id"], jobs)
             finally:
                 follower.kill()
+                reader.join()
 
 
 class Changing(CliTest):
     def test_cancel_several(self):
-        jobs = [self.submit("--hold"), self.running("--", "sleep", "60")]
+        jobs = [self.submit("--hold"), self.running("--", "sleep", "600")]
         done = self.cli("cancel", *jobs, "job-1", code=3)
         self.assertIn("job-1", done.err)
         for job in jobs:
             self.assertIn(f"{job}: Job cancelled successfully", done.out)
-            self.server.wait_for_state(job, "cancelled")
+            self.server.wait_state(job, "cancelled")
         self.assertIn("cancelled", self.cli("cancel", jobs[0], code=4).err)
 
     def test_hold_release_priority_requeue(self):
-        self.running("--gpus", "8", "--", "sleep", "60")
-        job = self.submit("--gpus", "8", "--name", "w", "--", "sleep", "60")
+        self.running("--gpus", "8", "--", "sleep", "600")
+        job = self.submit("--gpus", "8", "--name", "w", "--", "sleep", "600")
         self.cli("hold", job)
-        self.assertTrue(self.server.get(f"/api/v1/jobs/{job}")["held"])
+        self.assertTrue(self.get(f"/api/v1/jobs/{job}")["held"])
         self.cli("release", "w")
-        self.assertFalse(self.server.get(f"/api/v1/jobs/{job}")["held"])
+        self.assertFalse(self.get(f"/api/v1/jobs/{job}")["held"])
         self.cli("priority", job, "50")
-        self.assertEqual(self.server.get(f"/api/v1/jobs/{job}")["priority"], 50)
+        self.assertEqual(self.get(f"/api/v1/jobs/{job}")["priority"], 50)
         failed = self.submit("--gpus", "0", "--", "false")
-        self.server.wait_for_state(failed, "failed")
+        self.server.wait_state(failed, "failed")
         self.assertIn("queued again", self.cli("requeue", failed).out)
 
     def test_a_name_that_is_not_clear_changes_nothing(self):
@@ -280,16 +309,16 @@ class Changing(CliTest):
         done = self.cli("cancel", "twin", code=4)
         for job in jobs:
             self.assertIn(job, done.err)
-            self.assertEqual(self.server.state_of(job), "pending")
+            self.assertEqual(self.server.job(job)["state"], "pending")
 
     def test_drain_and_undrain(self):
-        node = self.server.get("/api/v1/nodes")["nodes"][0]["name"]
+        node = self.get("/api/v1/nodes")["nodes"][0]["name"]
         self.assertIn("drained", self.cli("drain", node).out)
         self.assertRegex(self.cli("nodes").out, r"draining|cordoned")
         job = self.submit("--", "true")
         self.assertIn("waits", self.cli("why", job).out)
         self.cli("undrain", node)
-        self.server.wait_for_state(job, "completed")
+        self.server.wait_state(job, "completed")
         self.cli("drain", "elsewhere", code=3)
 
     def test_tenants(self):
@@ -321,7 +350,7 @@ class Failing(CliTest):
         self.cli("jobs", "-o", "xml", code=2)
 
     def test_a_server_that_is_not_there(self):
-        url = f"http://127.0.0.1:{free_ports(1)[0]}"
+        url = f"http://127.0.0.1:{free_port()}"
         done = self.cli("jobs", "--server", url, code=7)
         self.assertIn(f"cannot reach {url}: Connection refused", done.err)
         self.assertIn("--server URL", done.err)
@@ -342,9 +371,9 @@ class Failing(CliTest):
 
 class Alone(CliTest):
     def test_login_stores_and_logout_forgets(self):
-        stored = self.server.folder / "config/gpu-scheduler/cli.yaml"
+        stored = pathlib.Path(self.server.folder, "config/gpu-scheduler/cli.yaml")
         no_url = {"GPU_SCHEDULER_URL": ""}
-        self.cli("login", "--server", f"http://127.0.0.1:{free_ports(1)[0]}", code=7)
+        self.cli("login", "--server", f"http://127.0.0.1:{free_port()}", code=7)
         self.assertFalse(stored.exists())
         self.cli("login", "--server", self.server.url, "--tenant-id", "team", environment=no_url)
         self.assertEqual(stat.S_IMODE(stored.stat().st_mode), 0o600)
@@ -377,9 +406,87 @@ class Alone(CliTest):
         self.assertIn("starts_now", done.out)
 
 
+class Moody:
+    """A server that plays a list of answers, (status, headers, body), and notes what it is asked."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+        moody = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                moody.asked.append((self.command, self.path, self.headers.get("Idempotency-Key"),
+                                    body))
+                last = len(moody.answers) == 1
+                status, headers, text = moody.answers[0] if last else moody.answers.pop(0)
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": len(text)}.items():
+                    self.send_header(name, str(value))
+                self.end_headers()
+                self.wfile.write(text.encode())
+            do_GET = do_POST = do_DELETE = answer
+
+            def log_message(self, *_):
+                pass
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Patience(unittest.TestCase):
+    SUBMITTED = (201, {}, '{"job_id": "job-7", "status": "submitted"}')
+    FULL = (429, {"Retry-After": 1}, '{"error": "queue full: 3 jobs wait, the maximum is 3"}')
+    STANDBY = (503, {}, '{"error": "another scheduler leads"}')
+
+    def cli(self, moody, *arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            return run_cli(moody.url, folder, *arguments)
+
+    def submit(self, moody):
+        return self.cli(moody, "submit", "--tenant-id", "tenant-1", "--", "true")
+
+    def test_a_submission_that_is_put_off_is_repeated_under_the_same_key(self):
+        with Moody(self.FULL, self.STANDBY, self.SUBMITTED) as moody:
+            begin = time.monotonic()
+            done = self.submit(moody)
+            self.assertEqual((done.code, done.err), (0, ""), done)
+            self.assertIn("Job ID: job-7", done.out)
+            posts = [ask for ask in moody.asked if ask[0] == "POST"]
+            self.assertEqual(len(posts), 3, moody.asked)
+            self.assertEqual(len(set(posts)), 1, "the same request each time")
+            self.assertTrue(posts[0][2], "with a key")
+            self.assertGreaterEqual(time.monotonic() - begin, 1, "Retry-After is kept")
+
+    def test_whoever_is_put_off_again_and_again_is_told(self):
+        with Moody((503, {}, '{"error": "another scheduler leads"}')) as moody:
+            done = self.submit(moody)
+            self.assertEqual(done.code, 7, done)
+            self.assertIn("another scheduler leads", done.err)
+            self.assertGreater(len(moody.asked), 1)
+        full = (429, {"Retry-After": 3600}, self.FULL[2])
+        with Moody(full) as moody:
+            done = self.submit(moody)
+            self.assertEqual(done.code, 7, done)
+            self.assertIn("queue full: 3 jobs wait", done.err)
+            self.assertEqual(len(moody.asked), 1, "an hour is too long to wait")
+
+    def test_reading_is_repeated_too(self):
+        with Moody(self.STANDBY, (200, {}, '{"jobs": [], "total": 0}')) as moody:
+            self.assertEqual(self.cli(moody, "jobs").code, 0)
+            self.assertEqual(len(moody.asked), 2)
+
+
 class Terminal(CliTest):
     def test_top_once(self):
-        self.running("--name", "busy", "--gpus", "3", "--", "sleep", "60")
+        self.running("--name", "busy", "--gpus", "3", "--", "sleep", "600")
         self.submit("--name", "later", "--gpus", "8", "--hold")
         out = self.cli("top", "--once").out
         self.assertIn("3 of 8 taken", out)
@@ -395,7 +502,7 @@ class Terminal(CliTest):
         if pid == 0:
             os.execve(str(CLI), [str(CLI), "top"], environment)
         seen = b""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         left = False
         while time.monotonic() < end:
             if select.select([terminal], [], [], 0.1)[0]:
@@ -422,11 +529,11 @@ class Terminal(CliTest):
 
 def main():
     global SERVER, TENANT
-    with Server() as server:
+    with Service(settings={"agent.grace_ms": 500}) as server:
         SERVER, TENANT = server, server.tenant("team", guaranteed_gpus=4)
         result = unittest.main(exit=False, verbosity=1).result
         if not result.wasSuccessful():
-            server.print_log()
+            print(server.log()[-4000:], file=sys.stderr)
     failed = len(result.failures) + len(result.errors)
     print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed", flush=True)
     return 1 if failed else 0

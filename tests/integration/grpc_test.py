@@ -65,7 +65,7 @@ class Client:
             f"/scheduler.SchedulerService/{rpc}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=GetMessageClass(method.output_type).FromString)
-        answer = unary(request, timeout=20, metadata=self.metadata)
+        answer = unary(request, timeout=60, metadata=self.metadata)
         return json_format.MessageToDict(answer, preserving_proto_field_name=True)
 
     def stream(self, rpc, /, **fields):
@@ -77,7 +77,7 @@ class Client:
             response_deserializer=GetMessageClass(method.output_type).FromString)(request)
 
 
-SERVICE = Service()
+SERVICE = Service(start=False)
 CLIENT = None
 TENANT = None
 
@@ -121,7 +121,7 @@ def job_from_submission_to_its_end():
 @test
 def waiting_job_tells_its_place_in_the_queue():
     full = CLIENT.call("SubmitJob", tenant_id=TENANT, name="full", gpu_count=8, priority=900,
-                       command=["sleep", "60"])["job_id"]
+                       command=["sleep", "600"])["job_id"]
     waits = CLIENT.call("SubmitJob", tenant_id=TENANT, name="waits", gpu_count=8, priority=100,
                         command=["true"])["job_id"]
     status = CLIENT.call("GetJobStatus", job_id=waits)

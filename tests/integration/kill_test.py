@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kills the scheduler, its agent and its database at random moments under load, and looks at what
-really ran.
+"""Kills the scheduler, its agent and its database at random moments under load, or lets them sleep for
+a while, and looks at what really ran.
 
     kill_test.py [--rounds N] [--seed S] [--only sqlite|postgres]
 
@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import sys
 import threading
 import time
@@ -53,7 +54,7 @@ class Load:
         self.random = random.Random(seed)
         self.lock = threading.Lock()
         self.acknowledged = {}  # key -> job id
-        self.cancelled = set()  # ids whose cancelling was acknowledged
+        self.cancelled = set()  # ids whose cancelling was asked for; the answer may be lost
         self.errors = []
         self.running = True
         self.tenant = service.tenant(max_concurrent_jobs=1000, max_gpus=1000, max_gpu_memory_mb=10**9)
@@ -104,10 +105,9 @@ class Load:
             if not jobs:
                 continue
             job = chance.choice(jobs)
+            self.cancelled.add(job)
             answer = self.ask("DELETE", f"{API}/jobs/{job}")
-            if answer.status == 200:
-                self.cancelled.add(job)
-            elif answer.status != 409:
+            if answer.status not in (200, 409):
                 self.errors.append(f"cancel {job}: {answer}")
 
     def stop(self):
@@ -120,15 +120,17 @@ class Load:
 class Killer:
     def __init__(self, service, postgres, chance):
         self.service, self.postgres, self.chance = service, postgres, chance
-        self.victims = ["scheduler", "agent", "both", "scheduler twice"]
+        self.victims = ["scheduler", "agent", "both", "scheduler twice", "scheduler asleep",
+                        "agent asleep"]
         if postgres:
             self.victims += ["database", "database and scheduler"]
 
     def round(self):
         time.sleep(self.chance.uniform(0.2, 2.5))
         victim = self.chance.choice(self.victims)
-        # Mostly shorter than the lease; sometimes so long that tasks are stopped and start over.
-        pause = self.chance.uniform(0, 1.5) if self.chance.random() < 0.85 else self.chance.uniform(3, 5)
+        # Mostly shorter than the lease; sometimes so long that tasks are stopped and start over, or
+        # that the node is lost.
+        pause = self.chance.uniform(0, 1.5) if self.chance.random() < 0.8 else self.chance.uniform(3, 11)
         getattr(self, victim.replace(" ", "_"))(pause)
         return f"{victim}, {pause:.1f} s"
 
@@ -144,6 +146,23 @@ class Killer:
 
     def agent(self, _):
         self.service.kill_agent()
+
+    def agent_asleep(self, pause):
+        pid = self.service.agent_pid()
+        if pid:
+            self.sleep(pid, pause)
+
+    def scheduler_asleep(self, pause):
+        self.sleep(self.service.process.pid, pause)
+
+    @staticmethod
+    def sleep(pid, pause):
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(pause)
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass  # it has just been replaced
 
     def both(self, pause):
         first = self.chance.random() < 0.5
@@ -202,7 +221,7 @@ def look(service, load, path):
         jobs.update(all_jobs(service))
         return all(job["state"] in final for job in jobs.values())
     try:
-        wait_for(over, "all jobs to end", 90, 0.5)
+        wait_for(over, "all jobs to end", 240, 0.5)
     except AssertionError:
         stuck = [job for job in jobs.values() if job["state"] not in final]
         holds("every job ends", False, len(stuck), json.dumps(stuck[:3]))
@@ -244,7 +263,7 @@ def look(service, load, path):
                 and not any(gpu["allocated"] or gpu["jobs"] for gpu in gpus)
                 and tenant["current_gpus"] == 0 and tenant["current_jobs"] == 0)
     try:
-        wait_for(all_free, "all GPUs to be free", 20, 0.2)
+        wait_for(all_free, "all GPUs to be free", 90, 0.2)
     except AssertionError:
         holds("all GPUs are free again", False, free)
     return broken, len(jobs), len(attempts)
@@ -271,7 +290,7 @@ def variant(name, rounds, seed):
                     print(f"FAIL  {name}: the scheduler has ended with {service.process.returncode}:\n"
                           f"{service.log()[-3000:]}", flush=True)
                     return passed, failed
-            service.wait_ready(90)
+            service.wait_ready(180)
             load.stop()
             broken, jobs, starts = look(service, load, lines)
             for one in broken:
@@ -291,7 +310,7 @@ def variant(name, rounds, seed):
                 load.acknowledged.update({f"{done}/{key}": job for key, job in acknowledged.items()})
                 load.cancelled |= cancelled
         equal(service.stop(), 0, "exit code of the scheduler")
-        wait_for(lambda: not processes_in(service.state), "all processes to be gone", 15)
+        wait_for(lambda: not processes_in(service.state), "all processes to be gone", 60)
         passed += 1
     return passed, failed
 

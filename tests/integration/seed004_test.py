@@ -190,7 +190,7 @@ def the_complete_workflow_runs():
 @test
 def a_quota_that_can_never_fit_is_refused_in_the_documents_words():
     tenant = service().tenant(max_gpus=4)
-    service().submit(tenant, ["sleep", "60"], gpu_count=2)
+    service().submit(tenant, ["sleep", "600"], gpu_count=2)
     refused = service().post("/api/v1/jobs", {"name": "j", "tenant_id": tenant, "gpu_count": 8,
                                               "command": ["true"]})
     equal(refused.status, 422)
@@ -201,7 +201,7 @@ def a_quota_that_can_never_fit_is_refused_in_the_documents_words():
 @test
 def a_job_is_cancelled():
     tenant = service().tenant()
-    job = service().submit(tenant, ["sleep", "60"], held=True)
+    job = service().submit(tenant, ["sleep", "600"], held=True)
     answer = service().http("DELETE", f"/api/v1/jobs/{job}")
     equal(answer.status, 200)
     equal(service().wait_state(job, "cancelled")["state"], "cancelled")
@@ -267,8 +267,8 @@ def the_configuration_file_with_its_environment_runs_on_postgresql():
         check("PostgreSQL" in one.log(), one.log())
         check(not os.path.exists(f"{one.state}/gpu-scheduler.db"), "SQLite was used")
         tenant = one.tenant(name="Data Science Team", max_gpus=12)
-        low = one.submit(tenant, ["sleep", "60"], name="low", priority=100, gpu_count=2)
-        high = one.submit(tenant, ["sleep", "60"], name="high", priority=2000, gpu_count=3)
+        low = one.submit(tenant, ["sleep", "600"], name="low", priority=100, gpu_count=2)
+        high = one.submit(tenant, ["sleep", "600"], name="high", priority=2000, gpu_count=3)
         for job in (low, high):
             one.wait_state(job, "running")
         block = block_with(["Connect to PostgreSQL"])

@@ -2,12 +2,13 @@
 
     with Service(settings={"agent.lease_ms": 2000}) as service:
         answer = service.get("/api/v1/health")      # .status .headers .text .json
+        done = service.cli("submit", "--", "true")  # .code .out .err
 
 Also PostgreSQL (started for real, in a temporary folder), and a tiny runner: functions marked with
 @test are called in order, and the last line says `N passed, N failed`.
 
-GPU_SCHEDULER_BINARY names another binary than build/release/gpu-scheduler; KEEP=1 leaves the
-folders of servers behind.
+BUILD names another folder with the binaries than build/release, GPU_SCHEDULER_BINARY another
+scheduler; KEEP=1 leaves the folders of servers behind. Waits are long, for machines that are slow.
 """
 
 import atexit
@@ -29,7 +30,9 @@ import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BINARY = os.environ.get("GPU_SCHEDULER_BINARY") or str(ROOT / "build/release/gpu-scheduler")
+BUILD = ROOT / os.environ.get("BUILD", "build/release")
+BINARY = os.environ.get("GPU_SCHEDULER_BINARY") or str(BUILD / "gpu-scheduler")
+CLI = str(BUILD / "gpu-cli")
 KEEP = bool(os.environ.get("KEEP"))
 GPUS = "8xH100-SXM5-80GB"
 
@@ -74,7 +77,7 @@ def equal(got, want, what=""):
     check(got == want, f"{what}: " if what else "", f"got {got!r}, want {want!r}")
 
 
-def wait_for(question, what, seconds=30.0, pause=0.05):
+def wait_for(question, what, seconds=90.0, pause=0.05):
     """The first answer that is true."""
     end = time.monotonic() + seconds
     while True:
@@ -161,6 +164,34 @@ class Answer:
 
     def __repr__(self):
         return f"<{self.status} {self.text[:300]}>"
+
+
+class Finished:
+    """How a command ended."""
+
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def json(self):
+        return json.loads(self.out)
+
+    def __repr__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def run_cli(url, folder, *arguments, stdin="", environment=None, timeout=120):
+    """Runs gpu-cli as a user would, with nothing stored but what is in `folder`."""
+    variables = {**_environment(), "GPU_SCHEDULER_URL": url, "XDG_CONFIG_HOME": f"{folder}/config",
+                 "TZ": "UTC", **(environment or {})}
+    done = subprocess.run([CLI, *map(str, arguments)], input=stdin, text=True, capture_output=True,
+                          timeout=timeout, env=variables)
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def _environment():
+    """Ours, without what would change the settings of a server or of a client."""
+    return {name: value for name, value in os.environ.items()
+            if not name.startswith("GPU_SCHEDULER_")}
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -353,14 +384,14 @@ class Service:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT,
-                env={**os.environ, **self.environment}, start_new_session=True)
+                env={**_environment(), **self.environment}, start_new_session=True)
 
-    def start(self, seconds=60.0):
+    def start(self, seconds=90.0):
         self.spawn()
         self.wait_ready(seconds)
         return self
 
-    def wait_ready(self, seconds=60.0):
+    def wait_ready(self, seconds=90.0):
         def ready():
             check(self.process.poll() is None,
                   f"the scheduler has ended with {self.process.returncode}:\n{self.log()[-3000:]}")
@@ -452,8 +483,8 @@ class Service:
 
     # --- what most tests need ---
 
-    def tenant(self, **fields):
-        answer = self.post("/api/v1/tenants", {"name": "Team", **QUOTA, **fields})
+    def tenant(self, name="Team", **fields):
+        answer = self.post("/api/v1/tenants", {"name": name, **QUOTA, **fields})
         equal(answer.status, 201, f"create a tenant: {answer}")
         return answer.json["id"]
 
@@ -468,7 +499,10 @@ class Service:
         equal(answer.status, 200, f"job {job_id}: {answer}")
         return answer.json
 
-    def wait_state(self, job_id, *states, seconds=30.0):
+    def cli(self, *arguments, **more):
+        return run_cli(self.url, self.folder, *arguments, **more)
+
+    def wait_state(self, job_id, *states, seconds=90.0):
         last = {}
 
         def there():

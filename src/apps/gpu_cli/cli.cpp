@@ -103,6 +103,15 @@ std::string number_text(double value) {
   return text;
 }
 
+// "2", "0.5", "2 x 0.5", "1 1g.10gb"
+std::string gpus_text(const Json& job) {
+  std::string out = number_text(number_of(job, "gpu_count"));
+  if (const double milli = number_of(job, "gpu_milli"); milli > 0)
+    out = (out == "1" ? "" : out + " x ") + number_text(milli / 1000);
+  if (const std::string mig = text_of(job, "mig_profile"); !mig.empty()) out += " " + mig;
+  return out;
+}
+
 std::string memory_text(double mib) {
   if (mib < 1024) return fmt::format("{:.0f} MiB", mib);
   if (mib < 1024 * 1024) return fmt::format("{:.0f} GiB", mib / 1024);

@@ -52,8 +52,9 @@ const Json& list_of(const Json& object, const char* field);
 std::string when(const Cli& cli, const Json& object, const char* field, Instant now);
 Cell state_cell(const Json& job);
 std::string plural(std::int64_t count, std::string_view noun);
-std::string number_text(double value);                      // 4, 0.5, 12.25
-std::string memory_text(double mib);                        // 80 GiB
+std::string number_text(double value);  // 4, 0.5, 12.25
+std::string memory_text(double mib);
+std::string gpus_text(const Json& job);  // what a job asks for                        // 80 GiB
 std::string numbers_text(const std::vector<int>& numbers);  // "0-3,7"
 
 // A command without a name of its own for its flags: `chosen` runs with the flags as they are.

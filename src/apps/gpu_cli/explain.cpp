@@ -25,8 +25,11 @@ class Facts {
 };
 
 // The sentence says the expected start in UTC; we say it in local time, on a line of its own.
+// The numbers of a quota have a line of their own, too.
 std::string sentence_of(const Json& why) {
   std::string sentence = text_of(why, "sentence");
+  if (const auto at = sentence.find(": quota exceeded"); at != std::string::npos)
+    return sentence.substr(0, at) + "'s other jobs";
   if (const auto at = sentence.rfind("; expected start "); at != std::string::npos)
     sentence.erase(at);
   return sentence;
@@ -55,13 +58,33 @@ std::string candidate_words(const Json& why) {
                      number_text(number_of(best, "needs")));
 }
 
+// What a quota is about, and how much one unit of the books is.
+struct Measure {
+  std::string_view resource, words;
+  double unit;
+};
+constexpr Measure kMeasures[] = {{"gpu_milli", "GPUs", 1000},
+                                 {"gpu_memory_mib", "GiB of GPU memory", 1024},
+                                 {"cpu_milli", "CPU cores", 1000},
+                                 {"memory_bytes", "GiB of memory", 1024.0 * 1024 * 1024},
+                                 {"running_jobs", "running jobs", 1}};
+
 std::string quota_words(const Json& why) {
   if (!why.contains("quota")) return "";
   const Json& quota = why["quota"];
-  return fmt::format("{}: {} of {} {} in use, this job asks for {}", text_of(quota, "tenant_id"),
-                     number_text(number_of(quota, "current")),
-                     number_text(number_of(quota, "limit")), text_of(quota, "resource"),
-                     number_text(number_of(quota, "requested")));
+  std::string resource = text_of(quota, "resource");
+  const std::string guaranteed = "guaranteed ";
+  const bool of_guarantee = resource.starts_with(guaranteed);
+  if (of_guarantee) resource.erase(0, guaranteed.size());
+  Measure measure{resource, resource, 1000};  // of one model: "gpus of H100"
+  for (const Measure& known : kMeasures)
+    if (known.resource == resource) measure = known;
+  const auto amount = [&](const char* field) {
+    return number_text(number_of(quota, field) / measure.unit);
+  };
+  return fmt::format("{} of {}{} {} in use by {}, this job asks for {}", amount("current"),
+                     of_guarantee ? guaranteed : "", amount("limit"), measure.words,
+                     text_of(quota, "tenant_id"), amount("requested"));
 }
 
 std::string reservation_words(const Json& why, Instant now) {
@@ -84,6 +107,7 @@ std::string position_words(const Json& answer) {
 void add_why(Facts& facts, const Json& answer, Instant now) {
   const Json why = answer.value("why", Json::object());
   const bool never = text_of(why, "verdict") == "never";
+  if (text_of(why, "constraint") == "held") return;  // by people, or by other jobs
   facts.add("expected start", never ? "never, as things are" : start_words(answer, now));
   facts.add("position", position_words(answer));
   facts.add("best candidate", candidate_words(why));
@@ -105,6 +129,13 @@ std::string scores_words(const Json& answer) {
       number_of(score, "historical_performance"), number_of(score, "affinity"));
 }
 
+// What follows "waits": a sentence that begins so itself does not say it again.
+std::string after_verb(const std::string& sentence, bool never) {
+  constexpr std::string_view kWaits = "waits ";
+  if (!never && sentence.starts_with(kWaits)) return sentence.substr(kWaits.size() - 1);
+  return sentence.empty() ? ": it has not been its turn yet" : ": " + sentence;
+}
+
 std::string waiting_words(const Json& job, const Json& answer, const std::string& name, Instant now,
                           bool colour) {
   const Json why = answer.value("why", Json::object());
@@ -117,7 +148,7 @@ std::string waiting_words(const Json& job, const Json& answer, const std::string
   } else {
     const bool never = text_of(why, "verdict") == "never";
     head = paint(never ? "cannot start" : "waits", never ? Paint::Red : Paint::Yellow, colour);
-    head += sentence.empty() ? ": it has not been its turn yet" : ": " + sentence;
+    head += after_verb(sentence, never);
     add_why(facts, answer, now);
   }
   std::string depends;
@@ -217,9 +248,9 @@ std::string dry_run_words(const Json& answer, bool colour) {
   const bool never = text_of(why, "verdict") == "never";
   add_why(facts, answer, now);
   return fmt::format(
-      "{}: {}\n{}",
+      "{}{}\n{}",
       paint(never ? "would never start" : "would wait", never ? Paint::Red : Paint::Yellow, colour),
-      printable(sentence_of(why)), facts.text());
+      after_verb(printable(sentence_of(why)), never), facts.text());
 }
 
 namespace {

@@ -71,14 +71,6 @@ std::map<std::string, std::string> tenant_names(Session& session) {
   return names;
 }
 
-std::string gpus_text(const Json& job) {
-  std::string out = number_text(number_of(job, "gpu_count"));
-  if (const double milli = number_of(job, "gpu_milli"); milli > 0)
-    out += fmt::format("x{}", number_text(milli / 1000));
-  if (const std::string mig = text_of(job, "mig_profile"); !mig.empty()) out += " " + mig;
-  return out;
-}
-
 std::string run_time(const Json& job, Instant now) {
   const auto started = time_of(job, "started_at");
   if (!started) return "-";

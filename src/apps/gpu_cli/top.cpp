@@ -140,9 +140,8 @@ void add_jobs(Frame& frame, const Json& answer, bool waiting, std::size_t lines,
     const Json& job = jobs[i];
     const auto since = time_of(job, waiting ? "submitted_at" : "started_at");
     table.add({text_of(job, "id"), shortened(printable(text_of(job, "name")), name_width),
-               state_cell(job), number_text(number_of(job, "gpu_count")),
-               number_text(number_of(job, "priority")), since ? short_span(now - *since) : "-",
-               text_of(job, "node_name")});
+               state_cell(job), gpus_text(job), number_text(number_of(job, "priority")),
+               since ? short_span(now - *since) : "-", text_of(job, "node_name")});
   }
   add_table(frame, table);
   const auto total = static_cast<std::size_t>(number_of(answer, "total"));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "apps/gpu_scheduler/server.hpp"
 #include "base/log.hpp"
 #include "drivers/auth/secret.hpp"
+#include "net/tls_files.hpp"
 #include "wire/settings_yaml.hpp"
 
 extern char** environ;
@@ -63,6 +65,9 @@ Result<Settings> read_settings(const Flags& flags) {
     if (pair.starts_with("database.")) settings->database.given = true;
   }
   if (Status s = validate(*settings); !s) return s.error();
+  if (settings->api.enable_tls)
+    if (Status s = check_tls_files(settings->api.tls_cert_path, settings->api.tls_key_path); !s)
+      return s.error();
   return settings;
 }
 
@@ -82,6 +87,29 @@ Status give_token(Settings& settings, const std::string& state_dir) {
   return ok_status();
 }
 
+bool is_installed(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+// What the local agent runs images with; empty: nothing, images are ignored.
+std::string container_runtime(const Settings& settings) {
+  const std::string& wanted = settings.agent.container_runtime;
+  if (wanted == "none") return {};
+  if (wanted == "auto") {
+    for (const char* program : {"docker", "podman", "nerdctl"})
+      if (is_installed(program)) return program;
+    return {};
+  }
+  if (is_installed(wanted)) return wanted;
+  log_warn("the container runtime is not installed: jobs run without their images",
+           {{"agent.container_runtime", wanted}});
+  return {};
+}
+
 std::vector<std::string> agent_arguments(const Settings& settings, const Server& server,
                                          const std::string& state_dir) {
   std::vector<std::string> arguments = {
@@ -93,6 +121,10 @@ std::vector<std::string> agent_arguments(const Settings& settings, const Server&
   if (!settings.agent.node_id.empty()) {
     arguments.emplace_back("--node-id");
     arguments.push_back(settings.agent.node_id);
+  }
+  if (const std::string runtime = container_runtime(settings); !runtime.empty()) {
+    arguments.emplace_back("--container-runtime");
+    arguments.push_back(runtime);
   }
   if (!settings.auth.agent_token_file.empty()) {
     arguments.emplace_back("--token-file");
@@ -160,7 +192,11 @@ int serve(const Flags& flags) {
     return 2;
   }
   if (flags.print_config) fmt::print("{}", settings_text(*settings));
-  if (flags.check_config && !flags.print_config) fmt::print("the configuration is valid\n");
+  if (flags.check_config && !flags.print_config) {
+    fmt::print("the configuration is valid\n");
+    for (const std::string& key : keys_without_effect(*settings))
+      fmt::print("{} has no effect here\n", key);
+  }
   if (flags.check_config || flags.print_config) return 0;
 
   set_log(log_level(*settings), log_format(*settings));

@@ -1,5 +1,6 @@
 #include "apps/gpu_scheduler/server.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
@@ -83,7 +84,8 @@ Result<Database> open_database(const Settings& settings, const std::string& stat
   postgres.sslmode = settings.database.sslmode;
   Result<std::unique_ptr<Store>> store = open_postgres(postgres);
   if (!store) return store.error();
-  Result<std::unique_ptr<Reader>> reader = read_postgres(postgres, kReaders);
+  const int readers = std::clamp(settings.database.max_open_conns - 1, 1, kReaders);
+  Result<std::unique_ptr<Reader>> reader = read_postgres(postgres, readers);
   if (!reader) return reader.error();
   log_info("database: PostgreSQL",
            {{"host", postgres.host}, {"port", postgres.port}, {"database", postgres.database}});

@@ -26,6 +26,11 @@ grpc::Status status_of(const Error& error) {
 // registration on: what the agent is told in that very turn waits for its stream.
 class OrderQueue {
  public:
+  explicit OrderQueue(std::string instance) : instance_(std::move(instance)) {}
+  // Whether it is for another agent of the same name.
+  bool is_for_another(const std::string& instance) const {
+    return !instance.empty() && !instance_.empty() && instance != instance_;
+  }
   // True for the first that asks: the stream that sends what is in here.
   bool claim() { return !claimed_.exchange(true); }
   void push(agent::JobAssignmentResponse message) {
@@ -54,6 +59,7 @@ class OrderQueue {
   }
 
  private:
+  const std::string instance_;  // of the agent
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<agent::JobAssignmentResponse> messages_;
@@ -127,8 +133,8 @@ struct Agents::Impl final : agent::AgentService::Service {
       grpc::ServerReaderWriter<agent::JobAssignmentResponse, agent::JobAssignmentRequest>* stream)
       override;
 
-  std::shared_ptr<OrderQueue> expect(const std::string& node);
-  std::shared_ptr<OrderQueue> claim(const std::string& node);
+  std::shared_ptr<OrderQueue> expect(const std::string& node, const std::string& instance);
+  std::shared_ptr<OrderQueue> claim(const std::string& node, const std::string& instance);
   void leave(const std::string& node, const std::shared_ptr<OrderQueue>& queue);
   void take_reports(const std::string& node, const agent::JobAssignmentRequest& request,
                     const std::shared_ptr<OrderQueue>& queue);
@@ -165,7 +171,8 @@ grpc::Status Agents::Impl::RegisterAgent(grpc::ServerContext* context,
   for (const auto& report : request->tasks()) tasks.push_back(report_of(report));
   Status registered = ask([this, row = *row, tasks](Desk& desk) {
     Status taken = desk.registered(row, tasks);
-    if (taken) (void)expect(row.node.name);  // before the orders of this turn are sent
+    if (taken)
+      (void)expect(row.node.name, row.instance);  // before the orders of this turn are sent
     return taken;
   });
   if (!registered) return status_of(registered.error());
@@ -189,7 +196,9 @@ grpc::Status Agents::Impl::Heartbeat(
   while (!stopping && stream->Read(&request)) {
     const NodeReport report = report_of(request);
     const std::string node = request.node_id();
-    const Status taken = ask([node, report](Desk& desk) { return desk.heartbeat(node, report); });
+    const Status taken = ask([node, report, instance = request.instance_id()](Desk& desk) {
+      return desk.heartbeat(node, report, instance);
+    });
     agent::HeartbeatResponse response;
     response.set_sequence(request.sequence());
     response.set_acknowledged(taken.ok());
@@ -210,8 +219,9 @@ grpc::Status Agents::Impl::ReportMetrics(grpc::ServerContext* context,
 }
 
 // A fresh queue for the stream that the agent is about to open; those before are over.
-std::shared_ptr<OrderQueue> Agents::Impl::expect(const std::string& node) {
-  auto queue = std::make_shared<OrderQueue>();
+std::shared_ptr<OrderQueue> Agents::Impl::expect(const std::string& node,
+                                                 const std::string& instance) {
+  auto queue = std::make_shared<OrderQueue>(instance);
   const std::lock_guard lock(mutex);
   std::shared_ptr<OrderQueue>& slot = streams[node];
   if (slot) slot->close();
@@ -219,13 +229,16 @@ std::shared_ptr<OrderQueue> Agents::Impl::expect(const std::string& node) {
   return queue;
 }
 
-std::shared_ptr<OrderQueue> Agents::Impl::claim(const std::string& node) {
+// None: another agent has registered under this name.
+std::shared_ptr<OrderQueue> Agents::Impl::claim(const std::string& node,
+                                                const std::string& instance) {
   {
     const std::lock_guard lock(mutex);
     const auto at = streams.find(node);
+    if (at != streams.end() && at->second->is_for_another(instance)) return nullptr;
     if (at != streams.end() && at->second->claim()) return at->second;
   }
-  std::shared_ptr<OrderQueue> queue = expect(node);
+  std::shared_ptr<OrderQueue> queue = expect(node, instance);
   (void)queue->claim();
   return queue;
 }
@@ -270,7 +283,8 @@ grpc::Status Agents::Impl::ReceiveJobAssignment(
   agent::JobAssignmentRequest request;
   if (!stream->Read(&request)) return grpc::Status::OK;
   const std::string node = request.node_id();
-  const std::shared_ptr<OrderQueue> queue = claim(node);
+  const std::shared_ptr<OrderQueue> queue = claim(node, request.instance_id());
+  if (!queue) return {grpc::StatusCode::FAILED_PRECONDITION, "another agent serves node " + node};
   std::thread writer([&] {
     agent::JobAssignmentResponse message;
     while (queue->pop(message))

@@ -123,6 +123,7 @@ Result<NodeRow> node_of(const agent::RegisterAgentRequest& request) {
   }
   row.address = request.ip_address();
   row.version = request.version();
+  row.instance = request.instance_id().substr(0, 200);
   row.container_runtime = request.container_runtime();
   row.simulated = request.simulated();
   return row;
@@ -141,6 +142,7 @@ TaskReport report_of(const agent::TaskReport& in) {
   out.stopped = in.stopped();
   out.lease_lost = in.lease_lost();
   out.message = in.message().substr(0, 1000);
+  out.gpus.assign(in.gpu_indexes().begin(), in.gpu_indexes().end());
   return out;
 }
 

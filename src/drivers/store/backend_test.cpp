@@ -147,6 +147,7 @@ NodeRow full_node(const std::string& name) {
   row.node.gpus[0].uuid = "GPU-1";
   row.address = "10.0.0.1:80";
   row.version = "1.2";
+  row.instance = "agent-7";
   row.container_runtime = "docker";
   row.simulated = true;
   row.draining = true;
@@ -186,8 +187,9 @@ std::string text_of(const TenantRow& t) {
 }
 
 std::string text_of(const NodeRow& n) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", node_text(n.node), n.address, n.version,
-                     n.container_runtime, n.simulated, n.cordoned, n.draining, n.registered.ms);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", node_text(n.node), n.address, n.version,
+                     n.instance, n.container_runtime, n.simulated, n.cordoned, n.draining,
+                     n.registered.ms);
 }
 
 std::string text_of(const EventRow& e) {

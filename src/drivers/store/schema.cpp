@@ -161,6 +161,9 @@ CREATE INDEX usage_by_tenant ON usage_hours (tenant, hour);
 CREATE INDEX submit_keys_by_time ON submit_keys (time);
 )sql";
 
+constexpr const char* kAgentInstance =
+    "ALTER TABLE nodes ADD COLUMN instance TEXT NOT NULL DEFAULT '';\n";
+
 constexpr const char* kStateType =
     "CREATE TYPE job_state AS ENUM ('cancelled', 'completed', 'failed', 'pending', 'preempted', "
     "'running', 'scheduled');\n";
@@ -189,6 +192,8 @@ std::string step(int number, Dialect dialect) {
           (sqlite ? "" : kStateType) + std::string(kTables) + (sqlite ? "" : kAdvance), dialect);
     case 2:
       return in_dialect(kIndexes, dialect);
+    case 3:
+      return kAgentInstance;
     default:
       check_failed(__FILE__, __LINE__, "step", "no such step");
   }
@@ -231,7 +236,7 @@ Status apply_steps(Session& session, std::int64_t have, int version) {
 
 }  // namespace
 
-int schema_version() { return 2; }
+int schema_version() { return 3; }
 
 Status migrate(Session& session, int version) {
   const bool sqlite = session.dialect() == Dialect::Sqlite;

@@ -65,7 +65,8 @@ constexpr Column kNode[] = {{"name", Kind::Text},          {"address", Kind::Tex
                             {"version", Kind::Text},       {"container_runtime", Kind::Text},
                             {"gpu_count", Kind::Small},    {"simulated", Kind::Bool},
                             {"cordoned", Kind::Bool},      {"draining", Kind::Bool},
-                            {"registered", Kind::Integer}, {"node", Kind::Text}};
+                            {"registered", Kind::Integer}, {"node", Kind::Text},
+                            {"instance", Kind::Text}};
 constexpr Column kEvent[] = {{"id", Kind::Integer},   {"time", Kind::Integer}, {"type", Kind::Text},
                              {"job", Kind::Integer},  {"tenant", Kind::Text},  {"node", Kind::Text},
                              {"message", Kind::Text}, {"data", Kind::Text}};
@@ -233,6 +234,7 @@ Status read_node_row(const Row& row, NodeRow& out) {
   Result<Node> node = read_node(*json);
   if (!node) return damaged("node", name + ": " + node.error().message);
   out.node = std::move(*node);
+  out.instance = cells.text();
   return ok_status();
 }
 

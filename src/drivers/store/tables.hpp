@@ -119,6 +119,7 @@ void write_node(Sink& sink, const NodeRow& node) {
   sink.integer(node.draining ? 1 : 0);
   sink.integer(node.registered.ms);
   sink.own_text(node_text(node.node));
+  sink.text(node.instance);
 }
 
 template <typename Sink>
