@@ -1,4 +1,4 @@
--- The schema of the service's database, version 2, as PostgreSQL has it.
+-- The schema of the service's database, version 4, as PostgreSQL has it.
 --
 -- gpu-scheduler creates it, and brings an older one up to date when it starts; nobody has to run
 -- this file. The steps are in src/drivers/store/schema.cpp, and a test compares them with it.
@@ -155,7 +155,7 @@ CREATE INDEX jobs_by_state ON jobs (state, seq);
 CREATE INDEX jobs_by_tenant ON jobs (tenant, state, seq);
 CREATE INDEX live_jobs_by_priority ON jobs (priority, seq, tenant)
   WHERE state >= 'pending';
-CREATE INDEX ended_jobs_by_priority ON jobs (priority, seq, tenant)
+CREATE INDEX ended_jobs_by_priority ON jobs (state, priority, seq, tenant)
   WHERE state < 'pending';
 CREATE INDEX jobs_by_name ON jobs (name, seq, tenant);
 CREATE INDEX jobs_by_array ON jobs (array_id, seq) WHERE array_id <> '';
@@ -167,4 +167,4 @@ CREATE INDEX events_by_type ON events (type, id);
 CREATE INDEX usage_by_tenant ON usage_hours (tenant, hour);
 CREATE INDEX submit_keys_by_time ON submit_keys (time);
 
-INSERT INTO schema_version VALUES (1), (2);
+INSERT INTO schema_version VALUES (1), (2), (3), (4);

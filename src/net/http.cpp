@@ -9,6 +9,8 @@ namespace gs {
 namespace asio = boost::asio;
 namespace {
 
+using Waiter = asio::any_completion_handler<void()>;
+
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -91,46 +93,45 @@ std::string percent_encode(std::string_view text) {
   return out;
 }
 
-void Exchange::answer(Answer answer) {
-  std::function<void(Answer)> waiter;
+void Outbox::push(std::shared_ptr<Exchange> exchange) {
   {
     const std::lock_guard lock(mutex_);
-    if (answered_) return;
-    answered_ = true;
-    if (!waiter_) {
-      answer_ = std::move(answer);
-      return;
-    }
-    waiter = std::move(waiter_);
+    answered_.push_back(std::move(exchange));
+    if (answered_.size() > 1) return;  // somebody has called already
   }
-  waiter(std::move(answer));
+  asio::post(executor_, [self = shared_from_this()] { self->deliver(); });
+}
+
+void Outbox::deliver() {
+  std::vector<std::shared_ptr<Exchange>> arrived;
+  {
+    const std::lock_guard lock(mutex_);
+    arrived.swap(answered_);
+  }
+  for (const auto& exchange : arrived) exchange->arrived();
+}
+
+void Exchange::answer(Answer answer) {
+  if (answered_.exchange(true)) return;
+  answer_ = std::move(answer);
+  outbox_->push(shared_from_this());
+}
+
+void Exchange::arrived() {
+  arrived_ = true;
+  Waiter waiter;
+  waiter.swap(waiter_);
+  if (waiter) waiter();
 }
 
 asio::awaitable<Exchange::Answer> Exchange::wait() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (answer_) co_return std::move(*answer_);
+  if (!arrived_) {
+    // Swapped in: assigning one to another goes wrong in Boost 1.81.
+    auto initiation = [this](auto handler) { Waiter(std::move(handler)).swap(waiter_); };
+    co_await asio::async_initiate<const asio::use_awaitable_t<>, void()>(initiation,
+                                                                         asio::use_awaitable);
   }
-  auto self = shared_from_this();
-  auto initiation = [self](auto handler) {
-    // std::function wants something that can be copied.
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    auto complete = [self, shared](Answer answer) {
-      asio::post(self->executor_,
-                 [shared, value = std::move(answer)]() mutable { (*shared)(std::move(value)); });
-    };
-    std::optional<Answer> early;
-    {
-      const std::lock_guard lock(self->mutex_);
-      if (self->answer_)
-        early = std::move(*self->answer_);
-      else
-        self->waiter_ = complete;
-    }
-    if (early) complete(std::move(*early));
-  };
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Answer)>(
-      initiation, asio::use_awaitable);
+  co_return std::move(answer_);
 }
 
 }  // namespace gs

@@ -3,8 +3,12 @@
 // A handler gets an Exchange and answers it once, at any time and from any thread: with a whole
 // response, or with a stream that is pulled (server-sent events, logs), or by becoming a WebSocket.
 // Pulling means that a slow reader only slows itself.
+//
+// Answers reach the server's thread through its Outbox: those that come together, as at the end of
+// a turn, wake it once.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,11 +70,31 @@ struct WebSocketSession {
   std::function<void(std::string_view)> received;  // may be empty
 };
 
+class Exchange;
+
+// Exchanges that have been answered, on their way to the thread that serves their connections.
+class Outbox : public std::enable_shared_from_this<Outbox> {
+ public:
+  explicit Outbox(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  void push(std::shared_ptr<Exchange> exchange);
+  const boost::asio::any_io_executor& executor() const { return executor_; }
+
+ private:
+  void deliver();  // in the server's thread
+
+  boost::asio::any_io_executor executor_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Exchange>> answered_;
+};
+
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   using Answer = std::variant<HttpResponse, HttpStream, WebSocketSession>;
 
-  explicit Exchange(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  explicit Exchange(std::shared_ptr<Outbox> outbox) : outbox_(std::move(outbox)) {}
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -78,17 +102,21 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // Once; later ones do nothing.
   void answer(Answer answer);
-  const boost::asio::any_io_executor& executor() const { return executor_; }
+  const boost::asio::any_io_executor& executor() const { return outbox_->executor(); }
 
-  // For the server: waits for the answer.
+  // For the server, in its thread: waits for the answer.
   boost::asio::awaitable<Answer> wait();
 
  private:
-  boost::asio::any_io_executor executor_;
-  std::mutex mutex_;
-  bool answered_ = false;
-  std::optional<Answer> answer_;
-  std::function<void(Answer)> waiter_;
+  friend class Outbox;
+  void arrived();
+
+  std::shared_ptr<Outbox> outbox_;
+  std::atomic<bool> answered_{false};
+  Answer answer_;  // from answer() until it has arrived: of the one who answers
+  // --- of the server's thread ---
+  bool arrived_ = false;
+  boost::asio::any_completion_handler<void()> waiter_;
 };
 
 using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;

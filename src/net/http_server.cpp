@@ -1,9 +1,8 @@
 #include "net/http_server.hpp"
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -12,7 +11,6 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.hpp"
@@ -25,17 +23,18 @@ using asio::ip::tcp;
 struct HttpServer::Impl {
   HttpServerOptions options;
   HttpHandler handler;
-  asio::io_context context;
   asio::ssl::context tls{asio::ssl::context::tls_server};
+  HttpSessions sessions;  // before the context: what is suspended in it ends with it
+  asio::io_context context{1};
   tcp::acceptor acceptor{context};
-  HttpSessions sessions;
-  std::vector<std::thread> threads;
+  std::thread thread;
   bool stopped = false;
 
   bool secure() const { return !options.tls_certificate_file.empty(); }
   Status listen();
   Status load_certificate();
   asio::awaitable<void> accept_loop();
+  asio::awaitable<void> close_late_ones();
   void serve(tcp::socket socket);
 };
 
@@ -85,10 +84,7 @@ asio::awaitable<void> HttpServer::Impl::accept_loop() {
   while (acceptor.is_open()) {
     boost::system::error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);
-    asio::any_io_executor executor = options.threads > 1
-                                         ? asio::any_io_executor(asio::make_strand(context))
-                                         : asio::any_io_executor(context.get_executor());
-    tcp::socket socket = co_await acceptor.async_accept(executor, token);
+    tcp::socket socket = co_await acceptor.async_accept(token);
     if (error == asio::error::operation_aborted) co_return;
     if (error) {
       // Out of file descriptors, most likely: others must end first.
@@ -104,6 +100,20 @@ asio::awaitable<void> HttpServer::Impl::accept_loop() {
   }
 }
 
+asio::awaitable<void> HttpServer::Impl::close_late_ones() {
+  const int shortest = std::min(options.idle_timeout_ms, options.read_timeout_ms);
+  const std::chrono::milliseconds pause(std::clamp(shortest / 10, 10, 1000));
+  asio::steady_timer timer(context);
+  for (;;) {
+    timer.expires_after(pause);
+    boost::system::error_code error;
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    co_await timer.async_wait(token);
+    if (error) co_return;
+    sessions.close_late();
+  }
+}
+
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& options,
                                                       HttpHandler handler) {
   auto impl = std::make_unique<Impl>();
@@ -112,9 +122,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
   if (impl->secure())
     if (Status s = impl->load_certificate(); !s) return s.error();
   if (Status s = impl->listen(); !s) return s.error();
+  impl->sessions.outbox = std::make_shared<Outbox>(impl->context.get_executor());
   asio::co_spawn(impl->context, impl->accept_loop(), asio::detached);
-  for (int i = 0; i < std::max(1, options.threads); ++i)
-    impl->threads.emplace_back([context = &impl->context] { context->run(); });
+  asio::co_spawn(impl->context, impl->close_late_ones(), asio::detached);
+  impl->thread = std::thread([context = &impl->context] { context->run(); });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
@@ -137,7 +148,7 @@ void HttpServer::stop() {
   for (int i = 0; i < 100 && impl_->sessions.busy() > 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   impl_->context.stop();
-  for (std::thread& thread : impl_->threads) thread.join();
+  impl_->thread.join();
 }
 
 }  // namespace gs

@@ -1,4 +1,4 @@
-// An HTTP/1.1 server: keep-alive, limits, time-outs, streams, WebSockets, TLS. It runs on threads
+// An HTTP/1.1 server: keep-alive, limits, time-outs, streams, WebSockets, TLS. It runs on a thread
 // of its own and knows nothing about what it serves.
 #pragma once
 
@@ -14,7 +14,6 @@ namespace gs {
 struct HttpServerOptions {
   std::string bind = "127.0.0.1";
   std::uint16_t port = 8080;  // 0: any that is free
-  int threads = 1;
   std::size_t max_body_bytes = 1 << 20;
   std::size_t max_connections = 20'000;
   int idle_timeout_ms = 75'000;

@@ -1,5 +1,7 @@
 #include "net/http_session.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 
 #include <boost/asio/co_spawn.hpp>
@@ -23,20 +25,28 @@ namespace {
 constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
 constexpr int kLingerMs = 5000;
 constexpr std::size_t kLingerBytes = 16 << 20;
+constexpr std::uint64_t kLeastRead = 2048, kMostRead = 65536;  // bytes at once
 constexpr const char* kServer = "gpu-scheduler";
 
-http::response<http::string_body> message_of(HttpResponse response, unsigned version,
-                                             bool keep_alive, bool head) {
-  http::response<http::string_body> message{static_cast<http::status>(response.status), version};
-  message.set(http::field::server, kServer);
-  if (!response.body.empty() || !response.content_type.empty())
-    message.set(http::field::content_type, response.content_type);
-  for (const auto& [name, value] : response.headers) message.set(name, value);
-  message.keep_alive(keep_alive);
-  message.body() = std::move(response.body);
-  message.prepare_payload();
-  if (head) message.body().clear();  // its length stays
-  return message;
+// The head of an answer. Written by hand: it is most of what answering costs.
+std::string head_of(const HttpResponse& response, unsigned version, bool keep_alive) {
+  const auto status = static_cast<http::status>(response.status);
+  const auto reason = http::obsolete_reason(status);
+  std::string head;
+  head.reserve(256);
+  head.append(version == 10 ? "HTTP/1.0 " : "HTTP/1.1 ").append(std::to_string(response.status));
+  head.append(" ").append(reason.data(), reason.size());
+  head.append("\r\nServer: ").append(kServer);
+  const auto add = [&head](std::string_view name, std::string_view value) {
+    head.append("\r\n").append(name).append(": ").append(value);
+  };
+  if (!response.content_type.empty()) add("Content-Type", response.content_type);
+  for (const auto& [name, value] : response.headers) add(name, value);
+  if (!keep_alive) add("Connection", "close");
+  if (keep_alive && version == 10) add("Connection", "keep-alive");
+  if (status != http::status::no_content && status != http::status::not_modified)
+    add("Content-Length", std::to_string(response.body.size()));
+  return head.append("\r\n\r\n");
 }
 
 HttpResponse refusal(int status, const std::string& text) {
@@ -46,25 +56,46 @@ HttpResponse refusal(int status, const std::string& text) {
   return response;
 }
 
-template <typename Stream>
-void set_timeout(Stream& stream, int ms) {
-  beast::get_lowest_layer(stream).expires_after(std::chrono::milliseconds(ms));
+using Deadline = HttpSessions::Deadline;
+using Buffers = std::array<asio::const_buffer, 2>;
+
+// Writes what the socket takes at once, which is mostly all of it; returns what is left.
+Buffers write_now(tcp::socket& socket, Buffers buffers, error_code& error) {
+  std::size_t done = socket.write_some(buffers, error);
+  if (error == asio::error::would_block) error = {};
+  for (asio::const_buffer& buffer : buffers) {
+    const std::size_t part = std::min(done, buffer.size());
+    buffer += part;
+    done -= part;
+  }
+  return buffers;
 }
 
 template <typename Stream>
-asio::awaitable<bool> write_response(Stream& stream, http::response<http::string_body> message,
-                                     int timeout_ms) {
-  set_timeout(stream, timeout_ms);
+Buffers write_now(Stream&, Buffers buffers, error_code&) {
+  return buffers;
+}
+
+// True: the connection may go on.
+template <typename Stream>
+asio::awaitable<bool> write_response(Stream& stream, const HttpResponse& response, unsigned version,
+                                     bool keep_alive, bool only_head) {
+  const std::string head = head_of(response, version, keep_alive);
+  Buffers buffers{asio::buffer(head), asio::buffer(response.body)};
+  if (only_head) buffers[1] = {};
   error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  co_await http::async_write(stream, message, token);
-  co_return !error && message.keep_alive();
+  buffers = write_now(stream, buffers, error);
+  if (!error && asio::buffer_size(buffers) > 0) {
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    co_await asio::async_write(stream, buffers, token);
+  }
+  co_return !error && keep_alive;
 }
 
 // Chunk by chunk; who does not read in time is let go.
 template <typename Stream>
 asio::awaitable<void> write_stream(Stream& stream, HttpStream& source, unsigned version,
-                                   int timeout_ms) {
+                                   Deadline& deadline, int timeout_ms) {
   http::response<http::empty_body> head{http::status::ok, version};
   head.set(http::field::server, kServer);
   head.set(http::field::content_type, source.content_type);
@@ -75,14 +106,14 @@ asio::awaitable<void> write_stream(Stream& stream, HttpStream& source, unsigned 
   http::response_serializer<http::empty_body> serializer{head};
   error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
-  set_timeout(stream, timeout_ms);
+  deadline.set(timeout_ms);
   co_await http::async_write_header(stream, serializer, token);
   while (!error) {
-    beast::get_lowest_layer(stream).expires_never();
+    deadline.clear();
     std::optional<std::string> piece = co_await source.next();
     if (!piece) break;
     if (piece->empty()) continue;
-    set_timeout(stream, timeout_ms);
+    deadline.set(timeout_ms);
     const auto chunk = http::make_chunk(asio::buffer(*piece));
     co_await asio::async_write(stream, chunk, token);
   }
@@ -110,7 +141,6 @@ asio::awaitable<void> read_messages(Socket& socket, const WebSocketSession& sess
 template <typename Stream>
 asio::awaitable<void> serve_websocket(Stream stream, std::shared_ptr<Exchange> exchange,
                                       WebSocketSession session, int timeout_ms) {
-  beast::get_lowest_layer(stream).expires_never();
   auto socket = std::make_shared<beast::websocket::stream<Stream>>(std::move(stream));
   beast::websocket::stream_base::timeout timeouts{std::chrono::milliseconds(timeout_ms),
                                                   std::chrono::milliseconds(60'000), true};
@@ -151,12 +181,13 @@ asio::awaitable<void> serve_websocket(Stream stream, std::shared_ptr<Exchange> e
 // A caller that still sends would be cut off before it has read our answer: listen to it for a
 // while.
 template <typename Stream>
-asio::awaitable<void> read_to_the_end(Stream& stream, beast::flat_buffer& buffer) {
+asio::awaitable<void> read_to_the_end(Stream& stream, beast::flat_buffer& buffer,
+                                      Deadline& deadline) {
   error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
-  beast::get_lowest_layer(stream).socket().shutdown(tcp::socket::shutdown_send, error);
+  beast::get_lowest_layer(stream).shutdown(tcp::socket::shutdown_send, error);
   error = {};
-  set_timeout(stream, kLingerMs);
+  deadline.set(kLingerMs);
   for (std::size_t got = 0; !error && got < kLingerBytes;) {
     buffer.clear();
     auto room = buffer.prepare(64 * 1024);
@@ -180,42 +211,76 @@ int status_of(const error_code& error) {
   return 400;
 }
 
+using Parser = http::request_parser<http::string_body>;
+
+// Reads one request, from what is in the buffer already and what comes.
+template <typename Stream>
+asio::awaitable<error_code> read_request(Stream& stream, beast::flat_buffer& buffer,
+                                         Parser& parser) {
+  parser.eager(true);
+  error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  for (bool told = false; !error;) {
+    if (buffer.size() > 0) {
+      buffer.consume(parser.put(buffer.data(), error));
+      if (error == http::error::need_more) error = {};
+      if (error || parser.is_done()) break;
+    }
+    if (parser.is_header_done() && !told) {
+      told = true;
+      co_await tell_to_continue(stream, parser.get());
+    }
+    const std::uint64_t missing = parser.content_length_remaining().value_or(0);
+    auto room = buffer.prepare(std::clamp<std::uint64_t>(missing, kLeastRead, kMostRead));
+    buffer.commit(co_await stream.async_read_some(room, token));
+    if (error == asio::error::eof)
+      error = parser.got_some() ? http::error::partial_message : http::error::end_of_stream;
+  }
+  co_return error;
+}
+
+// What was wrong with a request; the connection ends after it.
+template <typename Stream>
+asio::awaitable<void> refuse(Stream& stream, beast::flat_buffer& buffer, const error_code& error,
+                             const HttpLimits& limits, Deadline& deadline) {
+  const int status = status_of(error);
+  const std::string text = status == 413 ? "the body must not be larger than " +
+                                               std::to_string(limits.max_body_bytes) + " bytes"
+                                         : "this is not an HTTP request: " + error.message();
+  const HttpResponse response = refusal(status, text);
+  deadline.set(limits.read_timeout_ms);
+  co_await write_response(stream, response, 11, false, false);
+  co_await read_to_the_end(stream, buffer, deadline);
+}
+
+bool is_of_http(const error_code& error) {
+  return error.category() == http::make_error_code(http::error::end_of_stream).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
 template <typename Stream>
 asio::awaitable<void> serve(Stream stream, const HttpHandler& handler, HttpLimits limits,
                             HttpSessions& sessions) {
   const HttpSessions::Open counted(sessions.open_);
+  tcp::socket& socket = beast::get_lowest_layer(stream);
+  Deadline deadline(sessions, socket);
   error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  std::string peer =
-      beast::get_lowest_layer(stream).socket().remote_endpoint(error).address().to_string();
+  std::string peer = socket.remote_endpoint(error).address().to_string();
   beast::flat_buffer buffer;
   bool first = true;
   while (!error && !sessions.stopping()) {
-    http::request_parser<http::string_body> parser;
+    Parser parser;
     parser.body_limit(limits.max_body_bytes);
     parser.header_limit(kMaxHeaderBytes);
-    set_timeout(stream, first ? limits.read_timeout_ms : limits.idle_timeout_ms);
+    deadline.set(first ? limits.read_timeout_ms : limits.idle_timeout_ms);
     first = false;
-    co_await http::async_read_header(stream, buffer, parser, token);
-    if (!error) {
-      co_await tell_to_continue(stream, parser.get());
-      co_await http::async_read(stream, buffer, parser, token);
-    }
+    error = co_await read_request(stream, buffer, parser);
     if (error) {
-      if (error.category() != http::make_error_code(http::error::end_of_stream).category() ||
-          error == http::error::end_of_stream || error == http::error::partial_message)
-        break;
-      const int status = status_of(error);
-      std::string text = status == 413 ? "the body must not be larger than " +
-                                             std::to_string(limits.max_body_bytes) + " bytes"
-                                       : "this is not an HTTP request: " + error.message();
-      auto message = message_of(refusal(status, text), 11, false, false);
-      co_await write_response(stream, std::move(message), limits.read_timeout_ms);
-      co_await read_to_the_end(stream, buffer);
+      if (is_of_http(error)) co_await refuse(stream, buffer, error, limits, deadline);
       break;
     }
     const HttpSessions::Open busy(sessions.busy_);
-    auto exchange = std::make_shared<Exchange>(co_await asio::this_coro::executor);
+    auto exchange = std::make_shared<Exchange>(sessions.outbox);
     exchange->request.message = parser.release();
     exchange->request.peer = peer;
     HttpMessage& request = exchange->request.message;
@@ -227,42 +292,64 @@ asio::awaitable<void> serve(Stream stream, const HttpHandler& handler, HttpLimit
       exchange->answer(refusal(400, s.error().message));
     else
       handler(exchange);
-    beast::get_lowest_layer(stream).expires_never();
+    deadline.clear();
     Exchange::Answer answer = co_await exchange->wait();
+    deadline.set(limits.read_timeout_ms);
     if (auto* response = std::get_if<HttpResponse>(&answer)) {
-      auto message = message_of(std::move(*response), version, keep_alive, head);
-      const bool go_on =
-          co_await write_response(stream, std::move(message), limits.read_timeout_ms);
-      if (!go_on) break;
+      if (!co_await write_response(stream, *response, version, keep_alive, head)) break;
     } else if (auto* source = std::get_if<HttpStream>(&answer)) {
-      co_await write_stream(stream, *source, version, limits.read_timeout_ms);
+      co_await write_stream(stream, *source, version, deadline, limits.read_timeout_ms);
       break;
     } else {
       WebSocketSession session = std::move(std::get<WebSocketSession>(answer));
+      deadline.end();  // a WebSocket has timers of its own
       co_await serve_websocket(std::move(stream), exchange, std::move(session),
                                limits.read_timeout_ms);
       co_return;
     }
   }
-  beast::get_lowest_layer(stream).socket().shutdown(tcp::socket::shutdown_both, error);
+  socket.shutdown(tcp::socket::shutdown_both, error);
 }
 
 }  // namespace
 
+HttpSessions::Deadline::Deadline(HttpSessions& sessions, tcp::socket& socket)
+    : sessions_(&sessions), socket_(socket) {
+  sessions.deadlines_.insert(this);
+}
+
+void HttpSessions::Deadline::end() {
+  if (sessions_ != nullptr) sessions_->deadlines_.erase(this);
+  sessions_ = nullptr;
+}
+
+void HttpSessions::close_late() {
+  const auto now = Deadline::Clock::now();
+  error_code ignored;
+  // What waits on a closed socket hears of it later, not from in here.
+  for (Deadline* deadline : deadlines_)
+    if (deadline->at_ <= now) deadline->socket_.close(ignored);
+}
+
 asio::awaitable<void> serve_plain(tcp::socket socket, const HttpHandler& handler, HttpLimits limits,
                                   HttpSessions& sessions) {
-  beast::tcp_stream stream(std::move(socket));
-  co_await serve(std::move(stream), handler, limits, sessions);
+  error_code error;
+  socket.non_blocking(true, error);
+  if (error) co_return;
+  co_await serve(std::move(socket), handler, limits, sessions);
 }
 
 asio::awaitable<void> serve_tls(tcp::socket socket, asio::ssl::context& tls,
                                 const HttpHandler& handler, HttpLimits limits,
                                 HttpSessions& sessions) {
-  beast::ssl_stream<beast::tcp_stream> stream(beast::tcp_stream(std::move(socket)), tls);
-  set_timeout(stream, limits.read_timeout_ms);
+  beast::ssl_stream<tcp::socket> stream(std::move(socket), tls);
   error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  co_await stream.async_handshake(asio::ssl::stream_base::server, token);
+  {
+    Deadline deadline(sessions, beast::get_lowest_layer(stream));
+    deadline.set(limits.read_timeout_ms);
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    co_await stream.async_handshake(asio::ssl::stream_base::server, token);
+  }
   if (error) co_return;
   co_await serve(std::move(stream), handler, limits, sessions);
 }

@@ -40,17 +40,15 @@ std::unique_ptr<Series> Family<Series>::make() const {
 }
 
 template <typename Series>
-Series& Family<Series>::with(const std::vector<std::string>& values) {
+Series& Family<Series>::with(std::initializer_list<std::string_view> values) {
   CHECK_MSG(values.size() == labels_.size(), name_);
   const std::lock_guard lock(mutex_);
-  auto found = series_.find(values);
-  if (found == series_.end()) {
-    const bool full = series_.size() >= kMaxSeries;
-    const std::vector<std::string> others(labels_.size(), "other");
-    found = series_.try_emplace(full ? others : values).first;
-    if (found->second == nullptr) found->second = make();
-  }
-  return *found->second;
+  if (const auto found = series_.find(values); found != series_.end()) return *found->second;
+  std::vector<std::string> key(values.begin(), values.end());
+  if (series_.size() >= kMaxSeries) key.assign(labels_.size(), "other");
+  const auto place = series_.try_emplace(std::move(key)).first;
+  if (place->second == nullptr) place->second = make();
+  return *place->second;
 }
 
 template <typename Series>

@@ -9,9 +9,11 @@
 //   "status"}); requests.with({"/api/v1/jobs", "200"}).add();
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -70,18 +72,26 @@ class Family {
         bounds_(std::move(bounds)) {}
 
   // One value for each label.
-  Series& with(const std::vector<std::string>& values);
+  Series& with(std::initializer_list<std::string_view> values);
   void write(MetricsText& out) const;
   const std::string& name() const { return name_; }
 
  private:
+  // So that a series is found without making strings.
+  struct InOrder {
+    using is_transparent = void;
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+    }
+  };
   std::unique_ptr<Series> make() const;
 
   std::string name_, help_;
   std::vector<std::string> labels_;
   std::vector<double> bounds_;
   mutable std::mutex mutex_;  // of the map; series are written without it
-  std::map<std::vector<std::string>, std::unique_ptr<Series>> series_;
+  std::map<std::vector<std::string>, std::unique_ptr<Series>, InOrder> series_;
 };
 
 // Names are without the namespace and unique; asking twice for one is a bug.

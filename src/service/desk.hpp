@@ -76,7 +76,7 @@ class Desk {
   TurnResult take();
 
   // --- what callers ask; an error changes nothing ---
-  Result<std::int64_t> submit(JobSpec spec);
+  Result<std::int64_t> submit(const JobSpec& spec);
   Result<std::vector<std::int64_t>> submit_array(const JobSpec& spec);
   Status cancel(std::int64_t job);
   Status hold(std::int64_t job, bool held);
@@ -159,6 +159,7 @@ class Desk {
   // --- jobs (desk_jobs.cpp) ---
   Status enter(LiveJob& live, const JobSpec& spec);  // into the engine
   Result<std::set<std::int64_t>> open_dependencies(const JobSpec& spec);
+  Result<std::int64_t> accept(const JobSpec& spec, std::int64_t seq);
   void add(LiveJob live);
   void wake_dependents(std::int64_t job, RunState state);
   void resubmit(JobRow row);

@@ -51,16 +51,23 @@ Status Desk::enter(LiveJob& live, const JobSpec& spec) {
   return tell(SubmitJob{std::move(job)});
 }
 
-Result<std::int64_t> Desk::submit(JobSpec spec) {
+Result<std::int64_t> Desk::submit(const JobSpec& spec) {
   if (!tenants_.contains(spec.tenant_id))
     return not_found("tenant " + spec.tenant_id + " does not exist");
+  const std::int64_t seq = next_seq();
+  if (spec.array_index < 0 || !spec.array_id.empty()) return accept(spec, seq);
+  JobSpec first = spec;  // of an array, which is called after it
+  first.array_id = job_id(seq);
+  return accept(first, seq);
+}
+
+Result<std::int64_t> Desk::accept(const JobSpec& spec, std::int64_t seq) {
   Result<std::set<std::int64_t>> open = open_dependencies(spec);
   if (!open) return open.error();
   LiveJob live;
   live.waits_for = std::move(*open);
   JobRow& row = live.row;
-  row.seq = next_seq();
-  if (spec.array_index >= 0 && spec.array_id.empty()) spec.array_id = job_id(row.seq);
+  row.seq = seq;
   row.tenant = spec.tenant_id;
   row.name = spec.name;
   row.gpu_count = spec.gpu_count;
@@ -72,7 +79,6 @@ Result<std::int64_t> Desk::submit(JobSpec spec) {
   row.spec = encode_job(spec);
   live.is_new = true;
   if (Status s = enter(live, spec); !s) return s.error();
-  const std::int64_t seq = row.seq;
   ++total_jobs_;
   ++tenants_.at(row.tenant).total_jobs;
   touched_tenants_.insert(row.tenant);

@@ -31,11 +31,11 @@ bool matches(const EventFilter& filter, const EventRow& event) {
                      [&](const std::string& type) { return event.type.starts_with(type); });
 }
 
-void EventBus::publish(const std::vector<EventRow>& events) {
+void EventBus::publish(std::vector<EventRow> events) {
   if (events.empty()) return;
   std::vector<std::shared_ptr<const Published>> fresh;
   fresh.reserve(events.size());
-  for (const EventRow& row : events) fresh.push_back(std::make_shared<const Published>(row));
+  for (EventRow& row : events) fresh.push_back(std::make_shared<const Published>(std::move(row)));
   const std::lock_guard lock(mutex_);
   for (auto& event : fresh) kept_.push_back(std::move(event));
   last_ = kept_.back()->row().id;

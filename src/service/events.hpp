@@ -39,7 +39,7 @@ class EventBus {
  public:
   static constexpr std::size_t kKept = 65'536;
 
-  void publish(const std::vector<EventRow>& events);
+  void publish(std::vector<EventRow> events);
   // Ids up to this one belong to an earlier life of the service: they are recorded, not kept here.
   void begin_after(std::uint64_t id);
   std::uint64_t last() const;        // id of the latest

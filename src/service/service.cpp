@@ -231,15 +231,15 @@ void Service::turn(std::vector<std::unique_ptr<Work>> works) {
     figures.commit_s = seconds_since(begin);
   }
   for (const Outgoing& order : result.orders) fleet_.send(order);
-  publish(result.events);
+  publish(std::move(result.events));
   for (auto& work : works) work->finish(nullptr);
   figures.entered = desk_->take_entered();
   figures.queue_waits_s = desk_->take_queue_waits();
   if (observer_) observer_(figures);
 }
 
-void Service::publish(const std::vector<EventRow>& events) {
-  events_.publish(events);
+void Service::publish(std::vector<EventRow> events) {
+  events_.publish(std::move(events));
   const std::uint64_t seen = desk_->engine().cluster().log_end() + desk_->reports();
   nodes_changed_ = nodes_changed_ || seen != seen_nodes_;
   seen_nodes_ = seen;

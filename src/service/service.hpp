@@ -103,7 +103,7 @@ class Service {
   void turn(std::vector<std::unique_ptr<Work>> works);
   bool cycle_is_due() const;
   Status commit(const Batch& batch, TurnFigures& figures);
-  void publish(const std::vector<EventRow>& events);
+  void publish(std::vector<EventRow> events);
   void refuse(std::vector<std::unique_ptr<Work>>& works);
   std::vector<std::unique_ptr<Work>> wait_for_work();
   void keep_house();

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "wire/json_text.hpp"
+
 namespace gs {
 namespace {
 
@@ -95,36 +97,41 @@ void complete(const ObjectReader& in, JobSpec& spec) {
 }
 
 template <typename T>
-void put(Json& json, const char* field, const T& value, const T& usual) {
-  if (!(value == usual)) json[field] = value;
+void put(JsonText& out, const char* field, const T& value, const T& usual) {
+  if (!(value == usual)) out.field(field, value);
 }
 
-Json object_of(const Labels& pairs) {
-  Json out = Json::object();
-  for (const auto& [key, value] : pairs) out[key] = value;
-  return out;
+// Cores in parts are written with their thousandths.
+void put_cores(JsonText& out, std::int64_t cpu_milli) {
+  if (cpu_milli == 0) return;
+  std::string cores = std::to_string(cpu_milli / 1000);
+  if (const std::int64_t part = cpu_milli % 1000; part != 0)
+    cores += "." + std::to_string(1000 + part).substr(1);
+  out.key("cpu_cores").raw(cores);
 }
 
-Json dependencies_json(const JobSpec& spec) {
-  Json list = Json::array();
-  for (const Dependency& dependency : spec.depends_on)
-    list.push_back(dependency.any_end ? Json{{"job_id", dependency.job}, {"condition", "any"}}
-                                      : Json(dependency.job));
-  return list;
+void put_dependencies(JsonText& out, const std::vector<Dependency>& list) {
+  if (list.empty()) return;
+  out.key("depends_on").open('[');
+  for (const Dependency& dependency : list)
+    if (dependency.any_end)
+      out.open('{').field("job_id", dependency.job).field("condition", "any").close('}');
+    else
+      out.value(dependency.job);
+  out.close(']');
 }
 
-void put_run(Json& json, const JobSpec& spec, const JobSpec& usual) {
-  put(json, "command", spec.command, usual.command);
-  put(json, "args", spec.args, usual.args);
-  put(json, "script", spec.script, usual.script);
-  put(json, "image", spec.image, usual.image);
-  if (!spec.environment.empty()) json["environment"] = object_of(spec.environment);
-  put(json, "working_dir", spec.working_dir, usual.working_dir);
-  put(json, "user", spec.user, usual.user);
-  if (!spec.checkpoint_path.empty())
-    json["checkpoint"] = {{"enabled", spec.checkpoint}, {"path", spec.checkpoint_path}};
-  else
-    put(json, "checkpoint", spec.checkpoint, false);
+void put_run(JsonText& out, const JobSpec& spec, const JobSpec& usual) {
+  put(out, "command", spec.command, usual.command);
+  put(out, "args", spec.args, usual.args);
+  put(out, "script", spec.script, usual.script);
+  put(out, "image", spec.image, usual.image);
+  put(out, "environment", spec.environment, usual.environment);
+  put(out, "working_dir", spec.working_dir, usual.working_dir);
+  put(out, "user", spec.user, usual.user);
+  if (spec.checkpoint_path.empty()) return put(out, "checkpoint", spec.checkpoint, false);
+  out.key("checkpoint").open('{').field("enabled", spec.checkpoint);
+  out.field("path", spec.checkpoint_path).close('}');
 }
 
 }  // namespace
@@ -146,40 +153,33 @@ Result<JobSpec> parse_job(std::string_view text, int default_priority) {
   return decode_job(*json, default_priority);
 }
 
-Json job_json(const JobSpec& spec) {
+std::string encode_job(const JobSpec& spec) {
   static const JobSpec usual;
-  Json json = Json::object();
-  json["tenant_id"] = spec.tenant_id;
-  json["name"] = spec.name;
-  json["priority"] = spec.priority;
-  json["gpu_count"] = spec.gpu_count;
-  put(json, "gpu_memory_mb", spec.gpu_memory_mb, usual.gpu_memory_mb);
-  put(json, "gpu_milli", spec.gpu_milli, usual.gpu_milli);
-  put(json, "gpu_model", spec.gpu_model, usual.gpu_model);
-  put(json, "mig_profile", spec.mig_profile, usual.mig_profile);
-  if (spec.cpu_milli % 1000 != 0)
-    json["cpu_cores"] = static_cast<double>(spec.cpu_milli) / 1000.0;
-  else if (spec.cpu_milli > 0)
-    json["cpu_cores"] = spec.cpu_milli / 1000;
-  put(json, "memory_mb", spec.memory_mb, usual.memory_mb);
-  put(json, "gang_scheduling", spec.gang_scheduling, usual.gang_scheduling);
-  put(json, "nodes", spec.nodes, usual.nodes);
-  put(json, "gpus_per_node", spec.gpus_per_node, usual.gpus_per_node);
-  put_run(json, spec, usual);
-  put(json, "max_runtime_minutes", spec.max_runtime_minutes, usual.max_runtime_minutes);
-  put(json, "expected_runtime_minutes", spec.expected_runtime_minutes,
+  JsonText out(512);
+  out.open('{').field("tenant_id", spec.tenant_id).field("name", spec.name);
+  out.field("priority", spec.priority).field("gpu_count", spec.gpu_count);
+  put(out, "gpu_memory_mb", spec.gpu_memory_mb, usual.gpu_memory_mb);
+  put(out, "gpu_milli", spec.gpu_milli, usual.gpu_milli);
+  put(out, "gpu_model", spec.gpu_model, usual.gpu_model);
+  put(out, "mig_profile", spec.mig_profile, usual.mig_profile);
+  put_cores(out, spec.cpu_milli);
+  put(out, "memory_mb", spec.memory_mb, usual.memory_mb);
+  put(out, "gang_scheduling", spec.gang_scheduling, usual.gang_scheduling);
+  put(out, "nodes", spec.nodes, usual.nodes);
+  put(out, "gpus_per_node", spec.gpus_per_node, usual.gpus_per_node);
+  put_run(out, spec, usual);
+  put(out, "max_runtime_minutes", spec.max_runtime_minutes, usual.max_runtime_minutes);
+  put(out, "expected_runtime_minutes", spec.expected_runtime_minutes,
       usual.expected_runtime_minutes);
-  put(json, "allow_preemption", spec.allow_preemption, usual.allow_preemption);
-  put(json, "held", spec.held, usual.held);
-  if (!spec.depends_on.empty()) json["depends_on"] = dependencies_json(spec);
-  put(json, "array", spec.array_size, usual.array_size);
-  put(json, "array_index", spec.array_index, usual.array_index);
-  put(json, "array_id", spec.array_id, usual.array_id);
-  if (!spec.labels.empty()) json["labels"] = object_of(spec.labels);
-  if (!spec.node_selector.empty()) json["node_selector"] = object_of(spec.node_selector);
-  return json;
+  put(out, "allow_preemption", spec.allow_preemption, usual.allow_preemption);
+  put(out, "held", spec.held, usual.held);
+  put_dependencies(out, spec.depends_on);
+  put(out, "array", spec.array_size, usual.array_size);
+  put(out, "array_index", spec.array_index, usual.array_index);
+  put(out, "array_id", spec.array_id, usual.array_id);
+  put(out, "labels", spec.labels, usual.labels);
+  put(out, "node_selector", spec.node_selector, usual.node_selector);
+  return out.close('}').take();
 }
-
-std::string encode_job(const JobSpec& spec) { return job_json(spec).dump(); }
 
 }  // namespace gs

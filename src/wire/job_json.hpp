@@ -16,7 +16,6 @@ namespace gs {
 Result<JobSpec> decode_job(const Json& json, int default_priority = 100);
 Result<JobSpec> parse_job(std::string_view text, int default_priority = 100);
 // Only what differs from the defaults, so that parse_job(encode_job(spec)) == spec.
-Json job_json(const JobSpec& spec);
 std::string encode_job(const JobSpec& spec);
 
 std::string encode_processes(const std::vector<Process>& processes);

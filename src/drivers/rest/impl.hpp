@@ -66,13 +66,13 @@ struct Rest::Impl : std::enable_shared_from_this<Rest::Impl> {
   template <typename F, typename Done>
   void write(const CallPtr& call, F f, Done done) {
     auto self = shared_from_this();
-    const bool posted = parts.service.ask(std::move(f), [self, call, done](auto result) {
+    auto finish = [self, call, done = std::move(done)](auto result) mutable {
       if (result)
         done(*result);
       else
         self->fail(*call, result.error());
-    });
-    if (!posted)
+    };
+    if (!parts.service.ask(std::move(f), std::move(finish)))
       fail(*call, Error{ErrorCode::QueueFull, "the server is busy; try again in a moment"});
   }
 

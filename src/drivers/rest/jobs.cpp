@@ -7,15 +7,16 @@
 #include "net/error_codes.hpp"
 #include "wire/clock_json.hpp"
 #include "wire/job_json.hpp"
+#include "wire/json_text.hpp"
 
 namespace gs {
 namespace {
 
 constexpr int kMaxPage = 1000;
 
-Json submitted(std::int64_t seq) {
-  return Json{
-      {"job_id", job_id(seq)}, {"status", "submitted"}, {"message", "Job submitted successfully"}};
+JsonText& put_submitted(JsonText& out, std::int64_t seq) {
+  out.field("job_id", job_id(seq)).field("status", "submitted");
+  return out.field("message", "Job submitted successfully");
 }
 
 Status read_states(const std::string& list, std::vector<RunState>& states) {
@@ -116,22 +117,26 @@ Status may_wait_for(Desk& desk, const JobSpec& spec, const Caller& caller) {
 
 Result<Answered> submit_to(Desk& desk, const JobSpec& spec, const Caller& caller) {
   if (Status s = may_wait_for(desk, spec, caller); !s) return s.error();
+  JsonText out;
+  out.open('{');
   if (spec.array_size == 0) {
     Result<std::int64_t> job = desk.submit(spec);
     if (!job) return job.error();
-    return Answered{201, submitted(*job).dump()};
+    put_submitted(out, *job);
+  } else {
+    Result<std::vector<std::int64_t>> jobs = desk.submit_array(spec);
+    if (!jobs) return jobs.error();
+    put_submitted(out, jobs->front()).field("array_id", job_id(jobs->front()));
+    out.key("job_ids").open('[');
+    for (const std::int64_t job : *jobs) out.value(job_id(job));
+    out.close(']');
   }
-  Result<std::vector<std::int64_t>> jobs = desk.submit_array(spec);
-  if (!jobs) return jobs.error();
-  Json body = submitted(jobs->front());
-  body["array_id"] = job_id(jobs->front());
-  body["job_ids"] = Json::array();
-  for (const std::int64_t job : *jobs) body["job_ids"].push_back(job_id(job));
-  return Answered{201, body.dump()};
+  return Answered{201, out.close('}').take()};
 }
 
 Answered submit_all(Desk& desk, const std::vector<Result<JobSpec>>& specs, const Caller& caller) {
-  Json jobs = Json::array();
+  JsonText out(specs.size() * 64 + 64);
+  out.open('{').key("jobs").open('[');
   std::size_t accepted = 0;
   for (const Result<JobSpec>& spec : specs) {
     Result<std::int64_t> job = spec ? Result<std::int64_t>(0) : spec.error();
@@ -139,14 +144,16 @@ Answered submit_all(Desk& desk, const std::vector<Result<JobSpec>>& specs, const
       if (Status s = may_wait_for(desk, *spec, caller); !s) job = s.error();
     if (job) job = desk.submit(*spec);
     accepted += job.ok();
-    jobs.push_back(
-        job ? Json{{"job_id", job_id(*job)}, {"status", "submitted"}}
-            : Json{{"error", job.error().message}, {"code", outside_code(job.error().code).http}});
+    out.open('{');
+    if (job)
+      out.field("job_id", job_id(*job)).field("status", "submitted");
+    else
+      out.field("error", job.error().message).field("code", outside_code(job.error().code).http);
+    out.close('}');
   }
-  Json body{{"accepted", accepted}, {"rejected", specs.size() - accepted}};
-  body["jobs"] = std::move(jobs);
+  out.close(']').field("accepted", accepted).field("rejected", specs.size() - accepted);
   const int status = accepted == specs.size() ? 201 : accepted > 0 ? 207 : 422;
-  return {status, body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {status, out.close('}').take()};
 }
 
 // As it is kept for an Idempotency-Key: the status stands before the body where it is not 201.
@@ -200,9 +207,9 @@ void Rest::Impl::submit_job(const CallPtr& call) {
   if (!spec) return fail(*call, spec.error());
   if (Status s = may_submit_for(call->caller, spec->tenant_id); !s) return fail(*call, s.error());
   if (*dry) return dry_run(call, *spec);
-  submit_once(call, spec->tenant_id, [spec = *spec, caller = call->caller](Desk& desk) {
-    return submit_to(desk, spec, caller);
-  });
+  const auto shared = std::make_shared<const JobSpec>(std::move(*spec));
+  submit_once(call, shared->tenant_id,
+              [shared, call](Desk& desk) { return submit_to(desk, *shared, call->caller); });
 }
 
 void Rest::Impl::submit_once(const CallPtr& call, const std::string& tenant, Submit submit) {
@@ -215,7 +222,7 @@ void Rest::Impl::submit_once(const CallPtr& call, const std::string& tenant, Sub
                                                .value();
   write(
       call,
-      [this, key, hash, tenant, submit](Desk& desk) -> Result<Answered> {
+      [this, key, hash, tenant, submit = std::move(submit)](Desk& desk) -> Result<Answered> {
         if (key.empty()) return submit(desk);
         Result<std::optional<KeyRow>> known = desk.recall(parts.store, tenant, key);
         if (!known) return known.error();
@@ -229,9 +236,7 @@ void Rest::Impl::submit_once(const CallPtr& call, const std::string& tenant, Sub
           desk.remember({tenant, key, hash, text_of(*answer), desk.now()});
         return answer;
       },
-      [self = shared_from_this(), call](const Answered& answer) {
-        self->reply_text(*call, answer.status, answer.body);
-      });
+      [this, call](Answered& answer) { reply_text(*call, answer.status, std::move(answer.body)); });
 }
 
 void Rest::Impl::submit_batch(const CallPtr& call) {
@@ -253,8 +258,8 @@ void Rest::Impl::submit_batch(const CallPtr& call) {
     specs->push_back(std::move(spec));
   }
   submit_once(call, only_tenant(call->caller).value_or(""),
-              [specs, caller = call->caller](Desk& desk) -> Result<Answered> {
-                return submit_all(desk, *specs, caller);
+              [specs, call](Desk& desk) -> Result<Answered> {
+                return submit_all(desk, *specs, call->caller);
               });
 }
 

@@ -228,7 +228,7 @@ void Rest::handle(std::shared_ptr<Exchange> exchange) {
 // ---------------------------------------------------------------- answering
 
 void Rest::Impl::note(const Call& call, int status) {
-  const std::string method(call.request().method().substr(0, 8));
+  const std::string_view method = call.request().method().substr(0, 8);
   requests->with({call.route, method, std::to_string(status)}).add();
 }
 

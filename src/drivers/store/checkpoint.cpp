@@ -24,14 +24,24 @@ int Checkpointer::on_commit(void* self, sqlite3* db, const char* name, int pages
   if (pages >= kMostPages) {
     // Fails while somebody is busy with the log; the next commit tries again.
     (void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_RESTART, nullptr, nullptr);
-  } else if (pages >= kPages) {
-    {
-      const std::lock_guard lock(checkpointer.mutex_);
-      checkpointer.wanted_ = true;
-    }
-    checkpointer.changed_.notify_one();
+  } else if (pages >= kPages && checkpointer.nearly_done(pages)) {
+    (void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
   }
   return SQLITE_OK;
+}
+
+bool Checkpointer::nearly_done(int pages) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted_) return false;  // it is being moved
+    if (moved_ > 0 && moved_ <= pages && pages - moved_ <= kFewPages) {
+      moved_ = 0;
+      return true;
+    }
+    wanted_ = true;
+  }
+  changed_.notify_one();
+  return false;
 }
 
 void Checkpointer::run() {
@@ -39,11 +49,13 @@ void Checkpointer::run() {
   while (true) {
     changed_.wait(lock, [&] { return wanted_ || stopping_; });
     if (stopping_) return;
-    wanted_ = false;
     lock.unlock();
+    int moved = 0;
     (void)sqlite3_wal_checkpoint_v2(own_->raw(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
-                                    nullptr);
+                                    &moved);
     lock.lock();
+    moved_ = moved;
+    wanted_ = false;
   }
 }
 

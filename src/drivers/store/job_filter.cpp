@@ -65,8 +65,9 @@ std::vector<Branch> JobFilter::branches(const Way& way, bool in_order) const {
     case By::Priority:
       if (states_.empty() || share_one(states_, kLive))
         branches.push_back({jobs("live_jobs_by_priority"), {}, "j.state >= 'pending'"});
-      if (states_.empty() || share_one(states_, kEnded))
-        branches.push_back({jobs("ended_jobs_by_priority"), {}, "j.state < 'pending'"});
+      for (const RunState state : kEnded)
+        if (states_.empty() || share_one(states_, {state}))
+          branches.push_back({jobs("ended_jobs_by_priority"), {state}, "j.state < 'pending'"});
       return branches;
   }
   return branches;
@@ -110,8 +111,13 @@ void JobFilter::own_condition(Sql& sql, const Way& way, const Branch& branch) co
     case By::Seq:
     case By::Priority:
       sql << branch.condition;
+      if (branch.states.empty()) return;
+      sql << " AND ";
+      return states_condition(sql, branch.states);
   }
 }
+
+bool JobFilter::only_ended() const { return !states_.empty() && !share_one(states_, kLive); }
 
 void JobFilter::other_conditions(Sql& sql, const Way& way) const {
   for (const Way& other : ways_) {

@@ -52,6 +52,7 @@ class JobFilter {
   // The filters of the query, each as the way that answers it.
   const std::vector<Way>& ways() const { return ways_; }
   bool is_name_prefix() const { return is_prefix_; }
+  bool only_ended() const;  // no state that a live job can have
 
   // `in_order`: each branch gives its rows by seq (or by the key of its index, then by seq).
   std::vector<Branch> branches(const Way& way, bool in_order) const;

@@ -1,9 +1,11 @@
 // What is special about SQLite: files, disks that are full, damage.
 #include "drivers/store/sqlite.hpp"
 
+#include <chrono>
 #include <thread>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "drivers/store/backend_test.hpp"
 
@@ -43,6 +45,35 @@ TEST(Sqlite, a_commit_is_synced) {
   const auto session = std::move(*SqliteSession::open(in(folder), false));
   EXPECT_EQ(*select_number(*session, "PRAGMA synchronous"), 2);
   EXPECT_EQ(*select_number(*session, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+}
+
+// How often the log has begun anew, as it says itself.
+std::uint32_t log_number(const std::string& path) {
+  unsigned char bytes[4] = {};
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(::pread(file, bytes, sizeof bytes, 12), 4);
+  ::close(file);
+  return static_cast<std::uint32_t>(bytes[0]) << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
+}
+
+TEST(Sqlite, its_log_stays_short_although_commits_go_on) {
+  const TemporaryFolder folder;
+  const auto store = std::move(*open_sqlite(in(folder)));
+  ASSERT_TRUE(*store->try_lead());
+  const std::string log = folder / "jobs.db-wal";
+  std::uint64_t turn = 0;
+  ASSERT_TRUE(store->commit(jobs_of_turn(++turn, 1)).ok());
+  const std::uint32_t first = log_number(log);
+  for (int i = 0; i < 24; ++i) {  // 24 MiB: more than it takes to be moved
+    Batch large = jobs_of_turn(++turn, 1);
+    large.added[0].spec.assign(1 << 20, 'x');
+    ASSERT_TRUE(store->commit(large).ok());
+  }
+  for (int i = 0; i < 6'000 && log_number(log) == first; ++i) {
+    ASSERT_TRUE(store->commit(jobs_of_turn(++turn, 1)).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GT(log_number(log), first);
 }
 
 TEST(Sqlite, a_full_disk_is_an_error_and_no_loss) {
