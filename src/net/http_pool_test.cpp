@@ -345,6 +345,25 @@ TEST_F(Pool, an_answer_may_come_byte_by_byte) {
   EXPECT_EQ(result.answer->body, "abcde");
 }
 
+TEST_F(Pool, an_answer_counts_even_if_the_server_does_not_listen_to_the_end) {
+  std::atomic<bool> is_over = false;
+  RawServer server([&](int socket, int) {
+    RawServer::read_request(socket);
+    RawServer::write(socket, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
+    comes_true([&] { return is_over.load(); });
+  });
+  connect(local(server.port()));
+  PoolRequest request = to("/", milliseconds(300));
+  request.method = "POST";
+  request.body.assign(64U << 20, 'x');
+  const PoolResult result = ask(std::move(request));
+  is_over = true;
+  ASSERT_TRUE(result.answer.ok()) << result.answer.error().message;
+  EXPECT_EQ(result.answer->status, 413);
+  EXPECT_EQ(result.answer->body, "no");
+  EXPECT_EQ(pool_->figures().connections, 0U);
+}
+
 TEST_F(Pool, refuses_requests_that_would_smuggle_lines) {
   serve(echo);
   PoolRequest request = to("/ HTTP/1.1\r\nX: y");

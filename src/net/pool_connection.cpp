@@ -171,7 +171,8 @@ void PoolConnection::write_request() {
   write_message(out_, setting_.server, setting_.options, job_->request);
   writing_ = true;
   auto written = [self = shared_from_this()](const ErrorCode& error, std::size_t) {
-    self->writing_ = false;
+    self->writing_ = static_cast<bool>(error);  // half a request: nothing else can follow it
+    if (self->owner_ != nullptr && self->job_ && self->parser_->is_done()) return self->complete();
     // What the server said before it closed may still come, and is worth more than this error.
     if (error && self->owner_ != nullptr && self->job_ && !self->parser_->got_some())
       self->fail(failure(self->setting_.server, error));
@@ -227,7 +228,8 @@ void PoolConnection::parse() {
     if (error) return fail(failure(setting_.server, error));
     if (parser_->is_done() && parser_->is_informational()) prepare_parser();
   }
-  if (parser_->is_done()) return complete();
+  // The answer may be here before we hear that all of the request has left.
+  if (parser_->is_done()) return writing_ ? void() : complete();
   read();
 }
 
@@ -291,6 +293,10 @@ PoolConnection::Clock::time_point PoolConnection::expire(Clock::time_point now) 
   const auto limit = flows ? after(since_, job_->idle) : job_->deadline;
   if (limit > now)  // a stream that begins to flow is looked at when it could be idle
     return job_->is_stream && job_->idle.ms > 0 ? std::min(limit, after(now, job_->idle)) : limit;
+  if (parser_->is_done()) {  // by a server that does not listen to the end
+    complete();
+    return kForever;
+  }
   fail(too_slow(setting_.server, flows ? job_->idle : job_->request.timeout));
   return kForever;
 }
