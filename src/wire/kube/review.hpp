@@ -1,0 +1,28 @@
+// The webhook's /validate: claims, maps and annotations with wrong content are refused when they
+// are created, with the reason that the scheduler would give later.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "wire/kube/admission.hpp"
+#include "wire/kube/task_request.hpp"
+
+namespace gs::kube {
+
+struct ReviewContext {
+  std::vector<std::string> scheduler_names = {"gpu-scheduler", "topology-aware-scheduler"};
+  const GpuClaim* claim = nullptr;  // that the pod names, where it is there already
+  Owners owners;                    // of the pod, where they are known
+  std::vector<std::string> known_domains;
+};
+
+// The claim that a pod, or the pods of a workload, would name; empty: none.
+std::string claim_of(const AdmissionRequest& request);
+
+// Pods (on CREATE), Jobs, Deployments, ReplicaSets and StatefulSets of ours, GpuClaims, GpuTenants
+// and SchedulerConfigs; everything else is allowed.
+AdmissionResponse validate(const AdmissionRequest& request, const ReviewContext& context);
+
+}  // namespace gs::kube
