@@ -9,7 +9,7 @@
 #include "base/version.hpp"
 #include "drivers/kubernetes/identity_keeper.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct Api::Call {
   ApiRequest request;
@@ -246,4 +246,4 @@ EventLoop& Api::loop() { return impl_->loop; }
 PoolFigures Api::figures() const { return impl_->pool->figures(); }
 const std::string& Api::name_space() const { return impl_->name_space; }
 
-}  // namespace gs
+}  // namespace gs::kube

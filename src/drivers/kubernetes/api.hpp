@@ -20,7 +20,7 @@
 #include "net/http_pool.hpp"
 #include "net/metrics.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct ApiOptions {
   std::size_t connections = 64;
@@ -69,4 +69,4 @@ class Api {
   std::shared_ptr<Impl> impl_;
 };
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -4,12 +4,10 @@
 #include <charconv>
 #include <utility>
 
-#include <nlohmann/json.hpp>
+#include "wire/kube/meta.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::pair<const char*, ApiReason> kReasons[] = {
     {"BadRequest", ApiReason::BadRequest},
@@ -54,23 +52,6 @@ ApiReason reason_of_code(int code) {
   }
 }
 
-std::string text_at(const Json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-void read_details(const Json& status, ApiError& out) {
-  const auto details = status.find("details");
-  if (details == status.end() || !details->is_object()) return;
-  const auto wait = details->find("retryAfterSeconds");
-  if (wait != details->end() && wait->is_number_integer())
-    out.retry_after = seconds(std::clamp<std::int64_t>(wait->get<std::int64_t>(), 0, 3600));
-  const auto causes = details->find("causes");
-  if (causes != details->end() && causes->is_array() && !causes->empty())
-    out.cause = text_at(causes->front(), "reason");
-}
-
 bool is_transient(const ApiError& error) {
   return error.reason == ApiReason::TooManyRequests || error.reason == ApiReason::ServerTimeout ||
          error.reason == ApiReason::Unavailable || error.reason == ApiReason::NotAnswered;
@@ -91,18 +72,16 @@ ApiError read_api_error(int code, std::string_view text, std::string_view retry_
   ApiError error;
   error.code = code;
   error.reason = reason_of_code(code);
-  const Json status = Json::parse(text, nullptr, false);
-  if (text_at(status, "kind") == "Status") {
-    error.message = text_at(status, "message");
-    const auto number = status.find("code");
-    if (code / 100 == 2 && number != status.end() && number->is_number_integer()) {
-      error.code = number->get<int>();  // in a watch only the Status has it
+  if (const auto status = decode_status(text)) {
+    error.message = status->message;
+    error.cause = status->cause;
+    if (code / 100 == 2 && status->code != 0) {  // in a watch only the Status has it
+      error.code = status->code;
       error.reason = reason_of_code(error.code);
     }
-    const std::string reason = text_at(status, "reason");
     for (const auto& [word, value] : kReasons)
-      if (reason == word) error.reason = value;
-    read_details(status, error);
+      if (status->reason == word) error.reason = value;
+    error.retry_after = seconds(std::clamp(status->retry_after_s, 0, 3600));
   }
   if (error.message.empty()) {
     const auto line = text.substr(0, std::min<std::size_t>(text.find('\n'), 300));
@@ -139,4 +118,4 @@ std::optional<Duration> wait_before_again(const ApiRequest& request, const ApiEr
   return error.retry_after + backoff(policy.first, policy.longest, tries, rng);
 }
 
-}  // namespace gs
+}  // namespace gs::kube

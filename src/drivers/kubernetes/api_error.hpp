@@ -11,7 +11,7 @@
 #include "drivers/kubernetes/api_request.hpp"
 #include "net/http_client.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 enum class ApiReason {
   BadRequest,
@@ -56,4 +56,4 @@ std::optional<Duration> wait_before_again(const ApiRequest& request, const ApiEr
 // Doubles from `first` to `longest` with the number of failures; half of it is chance.
 Duration backoff(Duration first, Duration longest, int failures, Rng& rng);
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -1,17 +1,10 @@
 #include "drivers/kubernetes/api_request.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "net/http.hpp"
+#include "wire/kube/encode.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
-
-using Json = nlohmann::json;
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 ApiRequest request_of(const char* verb, const char* method, Resource resource,
                       std::string name_space, std::string name) {
@@ -24,14 +17,13 @@ ApiRequest request_of(const char* verb, const char* method, Resource resource,
   return request;
 }
 
-Json delete_json(const DeleteOptions& options) {
-  Json json = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
-  if (!options.uid.empty()) json["preconditions"]["uid"] = options.uid;
-  if (!options.resource_version.empty())
-    json["preconditions"]["resourceVersion"] = options.resource_version;
-  if (options.grace_s) json["gracePeriodSeconds"] = *options.grace_s;
-  if (!options.propagation.empty()) json["propagationPolicy"] = options.propagation;
-  return json;
+ApiRequest posted_to(const char* subresource, std::string name_space, std::string pod,
+                     std::string body) {
+  ApiRequest request = request_of("create", "POST", pods(), std::move(name_space), std::move(pod));
+  request.subresource = subresource;
+  request.body = std::move(body);
+  request.lane = Lane::Urgent;
+  return request;
 }
 
 void add_selectors(ApiRequest& request, const std::string& labels, const std::string& fields) {
@@ -125,8 +117,8 @@ ApiRequest patch_object(Resource resource, std::string name_space, std::string n
   ApiRequest request =
       request_of("patch", "PATCH", std::move(resource), std::move(name_space), std::move(name));
   request.body = std::move(body);
-  request.content_type = type == PatchType::Merge       ? "application/merge-patch+json"
-                         : type == PatchType::Strategic ? "application/strategic-merge-patch+json"
+  request.content_type = type == PatchType::Merge       ? kMergePatchType
+                         : type == PatchType::Strategic ? kStrategicPatchType
                                                         : "application/json-patch+json";
   return request;
 }
@@ -136,45 +128,26 @@ ApiRequest apply_object(Resource resource, std::string name_space, std::string n
   ApiRequest request = patch_object(std::move(resource), std::move(name_space), std::move(name),
                                     PatchType::Merge, std::move(body));
   request.verb = "apply";
-  request.content_type = "application/apply-patch+yaml";  // JSON is YAML
+  request.content_type = kApplyType;  // JSON is YAML
   request.query = {{"fieldManager", std::string(manager)}, {"force", force ? "true" : "false"}};
   request.again = Again::Always;
   return request;
 }
 
 ApiRequest delete_object(Resource resource, std::string name_space, std::string name,
-                         const DeleteOptions& options) {
+                         std::string body) {
   ApiRequest request =
       request_of("delete", "DELETE", std::move(resource), std::move(name_space), std::move(name));
-  request.body = text_of(delete_json(options));
+  request.body = std::move(body);
   return request;
 }
 
-ApiRequest bind_pod(const PodBinding& binding) {
-  Json metadata = {{"name", binding.pod}, {"namespace", binding.name_space}};
-  if (!binding.uid.empty()) metadata["uid"] = binding.uid;
-  for (const auto& [key, value] : binding.annotations) metadata["annotations"][key] = value;
-  const Json body = {{"apiVersion", "v1"},
-                     {"kind", "Binding"},
-                     {"metadata", std::move(metadata)},
-                     {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", binding.node}}}};
-  ApiRequest request = request_of("create", "POST", pods(), binding.name_space, binding.pod);
-  request.subresource = "binding";
-  request.body = text_of(body);
-  request.lane = Lane::Urgent;
-  return request;
+ApiRequest bind_pod(std::string name_space, std::string pod, std::string body) {
+  return posted_to("binding", std::move(name_space), std::move(pod), std::move(body));
 }
 
-ApiRequest evict_pod(std::string name_space, std::string pod, const DeleteOptions& options) {
-  const Json body = {{"apiVersion", "policy/v1"},
-                     {"kind", "Eviction"},
-                     {"metadata", {{"name", pod}, {"namespace", name_space}}},
-                     {"deleteOptions", delete_json(options)}};
-  ApiRequest request = request_of("create", "POST", pods(), std::move(name_space), std::move(pod));
-  request.subresource = "eviction";
-  request.body = text_of(body);
-  request.lane = Lane::Urgent;
-  return request;
+ApiRequest evict_pod(std::string name_space, std::string pod, std::string body) {
+  return posted_to("eviction", std::move(name_space), std::move(pod), std::move(body));
 }
 
 ApiRequest of_subresource(ApiRequest request, std::string subresource) {
@@ -182,4 +155,4 @@ ApiRequest of_subresource(ApiRequest request, std::string subresource) {
   return request;
 }
 
-}  // namespace gs
+}  // namespace gs::kube

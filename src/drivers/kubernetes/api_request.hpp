@@ -11,7 +11,7 @@
 #include "base/time.hpp"
 #include "net/http_pool.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct Resource {
   std::string group;  // empty: the core group
@@ -83,23 +83,18 @@ ApiRequest patch_object(Resource resource, std::string name_space, std::string n
 ApiRequest apply_object(Resource resource, std::string name_space, std::string name,
                         std::string body, std::string_view manager, bool force = true);
 
-struct DeleteOptions {
-  std::string uid, resource_version;  // preconditions; empty: none
-  std::optional<std::int64_t> grace_s;
-  std::string propagation;  // Foreground, Background, Orphan; empty: the resource's own
-};
+// The body says which one is meant (preconditions); empty: whichever has the name.
 ApiRequest delete_object(Resource resource, std::string name_space, std::string name,
-                         const DeleteOptions& options);
+                         std::string body = {});
 
-struct PodBinding {
-  std::string name_space, pod, uid, node;
-  std::vector<std::pair<std::string, std::string>> annotations;  // put on the pod with it
-};
-ApiRequest bind_pod(const PodBinding& binding);
-// Answered with TooManyRequests and the cause DisruptionBudget where a budget forbids it now.
-ApiRequest evict_pod(std::string name_space, std::string pod, const DeleteOptions& options);
+// The body is a Binding. Answered with Conflict where the pod is not the one that was meant, was
+// changed, or is bound already.
+ApiRequest bind_pod(std::string name_space, std::string pod, std::string body);
+// The body is an Eviction. Answered with TooManyRequests and the cause DisruptionBudget where a
+// budget forbids it now.
+ApiRequest evict_pod(std::string name_space, std::string pod, std::string body);
 
 // The same request for the object's status, or another subresource.
 ApiRequest of_subresource(ApiRequest request, std::string subresource);
 
-}  // namespace gs
+}  // namespace gs::kube

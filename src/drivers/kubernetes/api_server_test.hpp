@@ -22,7 +22,7 @@
 #include "drivers/kubernetes/api.hpp"
 #include "net/http_server.hpp"
 
-namespace gs::testing_api {
+namespace gs::kube::testing_api {
 
 // Waits until it holds, at most half a minute.
 template <typename Condition>
@@ -173,4 +173,4 @@ class Client {
   std::atomic<int> asked{0}, answered{0};
 };
 
-}  // namespace gs::testing_api
+}  // namespace gs::kube::testing_api

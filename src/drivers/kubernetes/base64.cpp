@@ -4,7 +4,7 @@
 
 #include <openssl/evp.h>
 
-namespace gs {
+namespace gs::kube {
 
 std::optional<std::string> base64_decode(std::string_view text) {
   std::string packed;
@@ -39,4 +39,4 @@ std::string base64_encode(std::string_view bytes) {
   return out;
 }
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -150,4 +150,4 @@ Result<ChildOutput> run_child(const ChildCommand& command) {
   return out;
 }
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -8,7 +8,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct ChildCommand {
   std::string program;  // with a slash: a path; without: looked for in PATH
@@ -27,4 +27,4 @@ struct ChildOutput {
 // an error; in the last cases it and what it started are killed.
 Result<ChildOutput> run_child(const ChildCommand& command);
 
-}  // namespace gs
+}  // namespace gs::kube

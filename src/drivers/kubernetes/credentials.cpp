@@ -6,7 +6,7 @@
 #include "drivers/kubernetes/exec_plugin.hpp"
 #include "wire/secret_file.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 constexpr std::size_t kMaxKubeconfig = 16U << 20;
@@ -128,4 +128,4 @@ Result<Identity> identify(const ClusterAccess& access, Duration timeout) {
   return identity;
 }
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -9,7 +9,7 @@
 #include "base/time.hpp"
 #include "drivers/kubernetes/kubeconfig.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct ClusterSearch {
   std::string kubeconfig;  // a path; empty: KUBECONFIG, ~/.kube/config, the pod's service account
@@ -32,4 +32,4 @@ struct Identity {
 // May wait for the exec plugin, up to `timeout`.
 Result<Identity> identify(const ClusterAccess& access, Duration timeout = seconds(60));
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -12,7 +12,7 @@
 #include "wire/clock_json.hpp"
 #include "wire/json_reader.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 constexpr const char* kConfig = R"(
@@ -263,4 +263,4 @@ TEST_F(Files, a_plugin_that_fails_hangs_or_lies_is_an_error_with_its_own_words) 
 }
 
 }  // namespace
-}  // namespace gs
+}  // namespace gs::kube

@@ -12,7 +12,7 @@
 #include "base/log.hpp"
 #include "wire/clock_json.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 using Json = nlohmann::json;
@@ -314,4 +314,4 @@ std::string Elector::leader() const {
   return impl_->holder;
 }
 
-}  // namespace gs
+}  // namespace gs::kube

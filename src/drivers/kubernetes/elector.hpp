@@ -12,7 +12,7 @@
 #include "base/time.hpp"
 #include "drivers/kubernetes/api.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct ElectorOptions {
   std::string name_space, name;  // of the Lease
@@ -50,4 +50,4 @@ class Elector {
   std::shared_ptr<Impl> impl_;
 };
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -7,7 +7,7 @@
 #include "drivers/kubernetes/api_server_test.hpp"
 #include "wire/json_reader.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 using namespace testing_api;
@@ -198,4 +198,4 @@ TEST(Elector, can_go_away_in_the_middle) {
 }
 
 }  // namespace
-}  // namespace gs
+}  // namespace gs::kube

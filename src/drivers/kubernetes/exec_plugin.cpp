@@ -9,7 +9,7 @@
 #include "wire/json_reader.hpp"
 #include "wire/secret_file.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 constexpr std::string_view kGroup = "client.authentication.k8s.io/";
@@ -90,4 +90,4 @@ Result<ExecCredential> run_exec_plugin(const ClusterAccess& access, Duration tim
   return credential;
 }
 
-}  // namespace gs
+}  // namespace gs::kube

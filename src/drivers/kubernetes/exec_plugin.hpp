@@ -10,7 +10,7 @@
 #include "base/time.hpp"
 #include "drivers/kubernetes/kubeconfig.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct ExecCredential {
   std::string token;
@@ -26,4 +26,4 @@ Result<ExecCredential> run_exec_plugin(const ClusterAccess& access, Duration tim
 // What the program finds in KUBERNETES_EXEC_INFO.
 std::string exec_info(const ClusterAccess& access);
 
-}  // namespace gs
+}  // namespace gs::kube

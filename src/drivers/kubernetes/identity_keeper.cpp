@@ -5,7 +5,7 @@
 
 #include "base/log.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 constexpr Duration kReadFilesEvery = seconds(60);
@@ -111,4 +111,4 @@ void IdentityKeeper::take(Result<Identity> found) {
   plan();
 }
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -14,7 +14,7 @@
 #include "drivers/kubernetes/credentials.hpp"
 #include "net/event_loop.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 class IdentityKeeper {
  public:
@@ -56,4 +56,4 @@ class IdentityKeeper {
   std::shared_ptr<const std::string> bearer_;
 };
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -6,7 +6,7 @@
 #include "drivers/kubernetes/lenient_fields.hpp"
 #include "wire/yaml_json.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 // A cluster, user or context: the object, and the file that it comes from.
@@ -205,4 +205,4 @@ Result<ClusterAccess> read_kubeconfig(const std::vector<KubeconfigFile>& files,
   return access;
 }
 
-}  // namespace gs
+}  // namespace gs::kube

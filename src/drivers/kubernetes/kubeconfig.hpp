@@ -12,7 +12,7 @@
 #include "net/http_client.hpp"
 #include "net/tls_options.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 // A program that says who we are (client.authentication.k8s.io).
 struct ExecPlugin {
@@ -44,4 +44,4 @@ struct KubeconfigFile {
 Result<ClusterAccess> read_kubeconfig(const std::vector<KubeconfigFile>& files,
                                       std::string_view context);
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 class LenientFields {
  public:
@@ -86,4 +86,4 @@ class LenientFields {
   std::string& error_;
 };
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -2,27 +2,28 @@
 
 #include <utility>
 
-namespace gs {
+#include "wire/kube/meta.hpp"
 
-void list_all(Api& api, ApiRequest request, std::function<void(const ListPage&)> page,
+namespace gs::kube {
+
+void list_all(Api& api, ApiRequest request, std::function<void(std::string_view)> item,
               std::function<void(std::optional<ApiError>)> done) {
   ApiRequest first = request;
-  api.call(std::move(first), [&api, request = std::move(request), page = std::move(page),
+  api.call(std::move(first), [&api, request = std::move(request), item = std::move(item),
                               done = std::move(done)](const ApiAnswer& answer) mutable {
     if (!answer.ok()) return done(answer.error);
-    const auto found = read_list_page(answer.body);
+    auto found = decode_list(answer.body, item);
     if (!found) {
       ApiError error;
       error.code = answer.code;
       error.message = found.error().message;
       return done(std::move(error));
     }
-    page(*found);
-    if (found->next.empty()) return done(std::nullopt);
+    if (found->continue_token.empty()) return done(std::nullopt);
     std::erase_if(request.query, [](const auto& pair) { return pair.first == "continue"; });
-    request.query.emplace_back("continue", found->next);
-    list_all(api, std::move(request), std::move(page), std::move(done));
+    request.query.emplace_back("continue", std::move(found->continue_token));
+    list_all(api, std::move(request), std::move(item), std::move(done));
   });
 }
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -3,15 +3,15 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "drivers/kubernetes/api.hpp"
-#include "drivers/kubernetes/watch_frame.hpp"
 
-namespace gs {
+namespace gs::kube {
 
-// `page` gets each page (its views are good during the call), `done` an error or none. Expired: it
-// took too long and must begin again.
-void list_all(Api& api, ApiRequest request, std::function<void(const ListPage&)> page,
+// `item` gets the text of each object, `done` an error or none. Expired: it took too long and must
+// begin again.
+void list_all(Api& api, ApiRequest request, std::function<void(std::string_view)> item,
               std::function<void(std::optional<ApiError>)> done);
 
-}  // namespace gs
+}  // namespace gs::kube

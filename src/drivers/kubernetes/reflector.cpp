@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "drivers/kubernetes/watch_frame.hpp"
+#include "drivers/kubernetes/line_splitter.hpp"
+#include "drivers/kubernetes/object_name.hpp"
+#include "wire/kube/meta.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct Reflector::Impl : std::enable_shared_from_this<Reflector::Impl> {
   Impl(Api& the_api, ReflectorOptions the_options, Handler the_handler)
@@ -52,40 +54,39 @@ struct Reflector::Impl : std::enable_shared_from_this<Reflector::Impl> {
   void go_on();
   void list(std::string next);
   void listed(ApiAnswer answer);
-  bool take_page(const ListPage& found);
+  Result<ListMeta> take_page(std::string_view body);
   void finish_list();
   void watch();
   void received(std::string_view piece);
   void take_frame(std::string_view line);
+  void leave_watch();
   void watch_ended(ApiAnswer answer);
   void failed_once(const ApiError& error);
   void pause_and_go_on(Duration at_least = {});
 
-  void tell(Kind kind, const ObjectMeta& meta, std::string_view object);
-  void present(const ObjectMeta& meta, std::string_view object);
-  void absent(const ObjectMeta& meta, std::string_view object);
-  void set_key(const ObjectMeta& meta) {
-    key.assign(meta.name_space).append("/").append(meta.name);
-  }
+  void tell(Kind kind, const ObjectName& meta, std::string_view object);
+  void present(const ObjectName& meta, std::string_view object);
+  void absent(const ObjectName& meta, std::string_view object);
+  void set_key(const ObjectName& meta) { key.assign(meta.ns).append("/").append(meta.name); }
 };
 
 // ------------------------------------------------------------------------------------- the books
 
-void Reflector::Impl::tell(Kind kind, const ObjectMeta& meta, std::string_view object) {
+void Reflector::Impl::tell(Kind kind, const ObjectName& meta, std::string_view object) {
   if (is_stopped) return;
   events.fetch_add(1, std::memory_order_relaxed);
-  handler({kind, object, meta.name_space, meta.name, meta.uid, meta.resource_version});
+  handler({kind, object, meta.ns, meta.name, meta.uid, meta.resource_version});
 }
 
 // The object is there: new, changed, or just as it was told.
-void Reflector::Impl::present(const ObjectMeta& meta, std::string_view object) {
+void Reflector::Impl::present(const ObjectName& meta, std::string_view object) {
   set_key(meta);
   auto [at, is_new] = known.try_emplace(key);
   Known& entry = at->second;
   entry.list = lists;
   if (!is_new && entry.uid != meta.uid) {
     const std::string old_uid = std::exchange(entry.uid, std::string(meta.uid));
-    tell(Kind::Deleted, {meta.name, meta.name_space, old_uid, entry.resource_version}, {});
+    tell(Kind::Deleted, {meta.name, meta.ns, old_uid, entry.resource_version}, {});
     is_new = true;
   } else if (!is_new && entry.resource_version == meta.resource_version) {
     return;
@@ -95,7 +96,7 @@ void Reflector::Impl::present(const ObjectMeta& meta, std::string_view object) {
   tell(is_new ? Kind::Added : Kind::Modified, meta, object);
 }
 
-void Reflector::Impl::absent(const ObjectMeta& meta, std::string_view object) {
+void Reflector::Impl::absent(const ObjectName& meta, std::string_view object) {
   set_key(meta);
   const auto at = known.find(key);
   if (at == known.end() || at->second.uid != meta.uid) return;
@@ -124,8 +125,8 @@ void Reflector::Impl::list(std::string next) {
   ApiRequest request = list_objects(options.resource, options.name_space, wanted);
   request.again = Again::Never;  // what fails is waited for here
   call = api.call(std::move(request), [self = shared_from_this()](ApiAnswer answer) {
-                    if (!self->is_stopped) self->listed(std::move(answer));
-                  });
+    if (!self->is_stopped) self->listed(std::move(answer));
+  });
 }
 
 void Reflector::Impl::listed(ApiAnswer answer) {
@@ -135,26 +136,31 @@ void Reflector::Impl::listed(ApiAnswer answer) {
     failed_once(*answer.error);
     return pause_and_go_on(answer.error->retry_after);
   }
-  const auto found = read_list_page(answer.body);
-  if (!found || !take_page(*found)) {
+  auto found = take_page(answer.body);
+  if (!found) {
     ApiError error;
-    error.message = found ? "an object of the list has no metadata" : found.error().message;
+    error.message = found.error().message;
     failed_once(error);
     return pause_and_go_on();
   }
   if (is_stopped) return;
-  if (!found->next.empty()) return list(std::string(found->next));
-  resource_version = found->resource_version;
+  if (!found->continue_token.empty()) return list(std::move(found->continue_token));
+  resource_version = std::move(found->resource_version);
   finish_list();
 }
 
-bool Reflector::Impl::take_page(const ListPage& found) {
-  for (const std::string_view item : found.items) {
-    const auto meta = read_object_meta(item);
-    if (!meta || meta->name.empty()) return false;
-    present(*meta, item);
-  }
-  return true;
+Result<ListMeta> Reflector::Impl::take_page(std::string_view body) {
+  Status all = ok_status();
+  auto meta = decode_list(body, [&](std::string_view item) {
+    const auto name = read_object_name(item);
+    if (name)
+      present(*name, item);
+    else
+      all = name.error();
+  });
+  if (!all) return all.error();
+  if (meta && meta->resource_version.empty()) return invalid("a list without a resourceVersion");
+  return meta;
 }
 
 void Reflector::Impl::finish_list() {
@@ -208,31 +214,33 @@ void Reflector::Impl::received(std::string_view piece) {
   const bool is_good = lines.feed(piece, [&](std::string_view line) {
     if (!is_broken && !is_stopped) take_frame(line);
   });
-  if (is_good || is_broken) return;
+  if (!is_good && !is_broken) leave_watch();
+}
+
+void Reflector::Impl::leave_watch() {
   is_broken = true;
   api.cancel(call);
 }
 
 void Reflector::Impl::take_frame(std::string_view line) {
-  const auto frame = read_watch_frame(line);
-  if (!frame) {
-    log_warn("a watch brought what is no frame",
-             {{"resource", options.resource.text()}, {"error", frame.error().message}});
-    is_broken = true;
-    return api.cancel(call);
+  const auto event = decode_watch_event(line);
+  if (event && event->type == WatchType::Error) {
+    why = read_api_error(200, event->object, {});
+    return leave_watch();
   }
-  if (frame->type == WatchFrame::Type::Error) {
-    why = read_api_error(200, frame->object, {});
-    is_broken = true;
-    return api.cancel(call);
+  const auto name = event ? read_object_name(event->object) : event.error();
+  if (!name) {
+    log_warn("a watch brought what is no event",
+             {{"resource", options.resource.text()}, {"error", name.error().message}});
+    return leave_watch();
   }
   has_frames = true;
   failures = 0;
-  if (!frame->meta.resource_version.empty()) resource_version = frame->meta.resource_version;
-  if (frame->type == WatchFrame::Type::Deleted)
-    absent(frame->meta, frame->object);
-  else if (frame->type != WatchFrame::Type::Bookmark)
-    present(frame->meta, frame->object);
+  if (!name->resource_version.empty()) resource_version = name->resource_version;
+  if (event->type == WatchType::Deleted)
+    absent(*name, event->object);
+  else if (event->type != WatchType::Bookmark)
+    present(*name, event->object);
 }
 
 void Reflector::Impl::watch_ended(ApiAnswer answer) {
@@ -293,4 +301,4 @@ ReflectorFigures Reflector::figures() const {
   return {impl_->lists, impl_->watches, impl_->failed, impl_->events, impl_->is_synced};
 }
 
-}  // namespace gs
+}  // namespace gs::kube

@@ -15,7 +15,7 @@
 #include "base/time.hpp"
 #include "drivers/kubernetes/api.hpp"
 
-namespace gs {
+namespace gs::kube {
 
 struct ReflectorOptions {
   Resource resource;
@@ -62,4 +62,4 @@ class Reflector {
   std::shared_ptr<Impl> impl_;
 };
 
-}  // namespace gs
+}  // namespace gs::kube

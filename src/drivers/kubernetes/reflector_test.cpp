@@ -6,7 +6,7 @@
 
 #include "drivers/kubernetes/api_server_test.hpp"
 
-namespace gs {
+namespace gs::kube {
 namespace {
 
 using namespace testing_api;
@@ -224,4 +224,4 @@ TEST_F(Follow, after_stop_nothing_is_told) {
 }
 
 }  // namespace
-}  // namespace gs
+}  // namespace gs::kube
