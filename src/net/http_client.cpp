@@ -9,12 +9,14 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <sys/socket.h>
+
+#include "net/client_failure.hpp"
+#include "net/tls_client.hpp"
 
 namespace gs {
 namespace asio = boost::asio;
@@ -45,13 +47,14 @@ void copy_headers(const Fields& fields, ClientResponse& response) {
 
 }  // namespace
 
-std::string HttpUrl::text() const {
+std::string HttpUrl::authority() const {
   const bool is_v6 = host.find(':') != std::string::npos;
-  std::string out = tls ? "https://" : "http://";
-  out += is_v6 ? "[" + host + "]" : host;
+  std::string out = is_v6 ? "[" + host + "]" : host;
   if (port != usual_port(tls)) out += ":" + port;
-  return out + path;
+  return out;
 }
+
+std::string HttpUrl::text() const { return (tls ? "https://" : "http://") + authority() + path; }
 
 Result<HttpUrl> parse_url(std::string_view text) {
   const Error wrong =
@@ -117,19 +120,10 @@ struct HttpClient::Impl {
     return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
   }
 
-  Error unreachable(const std::string& what) const {
-    return {ErrorCode::Unavailable, "cannot reach " + server.text() + ": " + what};
-  }
+  Error unreachable(const std::string& what) const { return gs::unreachable(server, what); }
   Error failure(const error_code& error) const {
-    if (error == beast::error::timeout)
-      return {ErrorCode::Unavailable, server.text() + " did not answer within " +
-                                          std::to_string((options.timeout.ms + 999) / 1000) + " s"};
-    if (error == http::error::end_of_stream || error == asio::error::eof ||
-        error == asio::ssl::error::stream_truncated || error == http::error::partial_message)
-      return {ErrorCode::Unavailable, server.text() + " closed the connection"};
-    if (error == http::error::body_limit)
-      return {ErrorCode::Unavailable, "the answer of " + server.text() + " is too long"};
-    return unreachable(error.message());
+    if (error == beast::error::timeout) return too_slow(server, options.timeout);
+    return gs::failure(server, error);
   }
 
   Result<tcp::resolver::results_type> resolve() {
@@ -154,16 +148,13 @@ struct HttpClient::Impl {
   }
 
   Status prepare_tls() {
-    error_code error;
-    if (options.ca_file.empty())
-      tls.set_default_verify_paths(error);
-    else
-      tls.load_verify_file(options.ca_file, error);
-    if (error) return invalid(options.ca_file + ": " + error.message());
-    tls.set_verify_mode(asio::ssl::verify_peer);
+    TlsOptions wanted;
+    wanted.ca_file = options.ca_file;
+    auto made = tls_client_context(wanted);
+    if (!made) return made.error();
+    tls = std::move(*made);
     secure.emplace(context, tls);
-    secure->set_verify_callback(asio::ssl::host_name_verification(server.host));
-    SSL_set_tlsext_host_name(secure->native_handle(), server.host.c_str());
+    expect_server(secure->native_handle(), wanted, server.host);
     return ok_status();
   }
 
@@ -211,10 +202,7 @@ struct HttpClient::Impl {
     out.version(11);
     out.method_string(request.method);
     out.target(server.path + request.target);
-    const bool is_v6 = server.host.find(':') != std::string::npos;
-    std::string host = is_v6 ? "[" + server.host + "]" : server.host;
-    if (server.port != usual_port(server.tls)) host += ":" + server.port;
-    out.set(http::field::host, host);
+    out.set(http::field::host, server.authority());
     out.set(http::field::user_agent, options.user_agent);
     out.set(http::field::accept, "application/json");
     for (const auto& [name, value] : request.headers) out.set(name, value);

@@ -24,7 +24,9 @@ struct HttpUrl {
   std::string port;  // a number
   std::string path;  // "" or begins with '/' and does not end with it
 
-  std::string text() const;  // without the port where it is the usual one
+  // Both without the port where it is the usual one.
+  std::string authority() const;
+  std::string text() const;
 };
 
 // http://host[:port][/path] or https://...; without a scheme http is meant. IPv6 in brackets.

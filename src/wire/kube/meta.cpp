@@ -90,6 +90,19 @@ Result<WatchEvent> decode_watch_event(std::string_view line) {
   return event;
 }
 
+namespace {
+
+void read_first_cause(Cursor& in, std::string& out) {
+  in.array([&] {
+    if (!out.empty()) return;
+    in.object([&](std::string_view field) {
+      if (field == "reason") in.read(out);
+    });
+  });
+}
+
+}  // namespace
+
 Result<ApiStatus> decode_status(std::string_view text) {
   ApiStatus status;
   Cursor in(text);
@@ -100,6 +113,7 @@ Result<ApiStatus> decode_status(std::string_view text) {
     if (field == "details")
       in.object([&](std::string_view detail) {
         if (detail == "retryAfterSeconds") in.read(status.retry_after_s);
+        if (detail == "causes") read_first_cause(in, status.cause);
       });
   });
   if (const Status done = in.finish(); !done) return done.error();

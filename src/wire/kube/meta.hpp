@@ -60,6 +60,7 @@ struct ApiStatus {
   std::string reason;  // "Expired", "Conflict", ...
   std::string message;
   int retry_after_s = 0;
+  std::string cause;  // the reason of its first cause: "DisruptionBudget"
 };
 Result<ApiStatus> decode_status(std::string_view text);
 
