@@ -1,0 +1,81 @@
+#include "wire/kube/lease.hpp"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/hash.hpp"
+#include "wire/kube/names.hpp"
+
+namespace gs::kube {
+namespace {
+
+constexpr std::size_t kMaxName = 253;
+
+Status read_holders(const std::string& text, Lease& lease) {
+  const Result<Json> json = parse_json(text);
+  if (!json) return json.error();
+  if (!json->is_array()) return invalid("must be a list");
+  for (const Json& element : *json) {
+    GpuHolder& holder = lease.holders.emplace_back();
+    ObjectReader in(element);
+    in.required("uid", holder.pod_uid);
+    in.optional("milli", holder.milli);
+    in.optional("memoryMiB", holder.memory_mib);
+    in.optional("mig", holder.mig);
+    if (const Status status = in.finish(); !status) return status;
+  }
+  return ok_status();
+}
+
+void read_spec(Cursor& in, Lease& lease) {
+  in.object([&](std::string_view field) {
+    if (field == "holderIdentity") in.read(lease.holder);
+    if (field == "leaseDurationSeconds") in.read(lease.duration_s);
+    if (field == "acquireTime") read(in, lease.acquired);
+    if (field == "renewTime") read(in, lease.renewed);
+    if (field == "leaseTransitions") in.read(lease.transitions);
+  });
+}
+
+// Node and id stand in annotations: a name may end in digits itself.
+void read_gpu(Lease& lease) {
+  const std::string* node = lease.meta.annotation(kLeaseNodeAnnotation);
+  const std::string* gpu = lease.meta.annotation(kLeaseGpuAnnotation);
+  if (node == nullptr || gpu == nullptr) return;
+  int id = -1;
+  const auto [end, error] = std::from_chars(gpu->data(), gpu->data() + gpu->size(), id);
+  if (error != std::errc{} || end != gpu->data() + gpu->size() || id < 0) return;
+  lease.node = *node;
+  lease.gpu = id;
+}
+
+}  // namespace
+
+std::string gpu_lease_name(const std::string& node, int gpu) {
+  std::string name = fmt::format("gpu-{}-{}", node, gpu);
+  if (name.size() <= kMaxName) return name;
+  const std::string tail = fmt::format(".{:016x}-{}", Hash{}.add(node).value(), gpu);
+  return name.substr(0, kMaxName - tail.size()) + tail;
+}
+
+Result<Lease> decode_lease(std::string_view text) {
+  Lease lease;
+  Cursor in(text);
+  in.object([&](std::string_view field) {
+    if (field == "metadata") read(in, lease.meta);
+    if (field == "spec") read_spec(in, lease);
+  });
+  if (const Status status = in.finish(); !status) return status.error();
+  read_gpu(lease);
+  if (const std::string* holders = lease.meta.annotation(kHoldersAnnotation)) {
+    if (const Status status = read_holders(*holders, lease); !status)
+      return invalid("lease " + lease.meta.key() + ": annotation " + kHoldersAnnotation + ": " +
+                     status.error().message);
+  } else if (lease.gpu >= 0 && !lease.holder.empty()) {
+    lease.holders.push_back({lease.holder, 1000, 0, {}});
+  }
+  return lease;
+}
+
+}  // namespace gs::kube

@@ -1,0 +1,39 @@
+// A Lease: who holds a GPU, or who leads.
+//
+// A GPU's lease is called gpu-{node}-{id}. Its holder is a pod's UID; where several pods share the
+// GPU, the annotation gpu.scheduling/holders lists all of them with what each takes, and the
+// holder is the first.
+#pragma once
+
+#include "base/result.hpp"
+#include "wire/json_reader.hpp"
+#include "wire/kube/meta.hpp"
+
+namespace gs::kube {
+
+struct GpuHolder {
+  std::string pod_uid;
+  int milli = 1000;  // of the GPU's compute
+  std::int64_t memory_mib = 0;
+  std::vector<std::string> mig;  // profiles of its instances on this GPU
+  bool operator==(const GpuHolder&) const = default;
+};
+
+struct Lease {
+  Meta meta;
+  std::string holder;
+  std::int64_t duration_s = 0;
+  std::optional<Instant> acquired, renewed;
+  int transitions = 0;
+  std::vector<GpuHolder> holders;  // of a GPU's lease
+  std::string node;                // of a GPU's lease
+  int gpu = -1;                    // -1: the lease is none of a GPU
+};
+
+// "gpu-node-a-0"; where that is longer than a name may be, the node's name is cut and its hash is
+// put in its place.
+std::string gpu_lease_name(const std::string& node, int gpu);
+
+Result<Lease> decode_lease(std::string_view text);
+
+}  // namespace gs::kube

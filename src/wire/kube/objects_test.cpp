@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include "wire/kube/lease.hpp"
+#include "wire/kube/node.hpp"
+#include "wire/kube/policy.hpp"
+#include "wire/kube/storage.hpp"
+#include "wire/kube/workload.hpp"
+
+namespace gs::kube {
+namespace {
+
+TEST(KubeEnvelope, watch_events_and_lists_hand_out_the_objects) {
+  const auto event = decode_watch_event(R"({"type":"MODIFIED","object":{"kind":"Pod"}})");
+  ASSERT_TRUE(event.ok());
+  EXPECT_EQ(event->type, WatchType::Modified);
+  EXPECT_EQ(event->object, R"({"kind":"Pod"})");
+  EXPECT_EQ(decode_watch_event(R"({"type":"NEW","object":{}})").error().message,
+            "a watch event of unknown type 'NEW'");
+  EXPECT_FALSE(decode_watch_event(R"({"type":"ADDED"})").ok());
+
+  std::vector<std::string> items;
+  const auto list = decode_list(
+      R"({"metadata":{"resourceVersion":"9","continue":"c"},"items":[{"a":1},{"b":[2]}]})",
+      [&](std::string_view item) { items.emplace_back(item); });
+  ASSERT_TRUE(list.ok());
+  EXPECT_EQ(list->resource_version, "9");
+  EXPECT_EQ(list->continue_token, "c");
+  EXPECT_EQ(items, (std::vector<std::string>{R"({"a":1})", R"({"b":[2]})"}));
+
+  const auto status = decode_status(
+      R"({"kind":"Status","code":410,"reason":"Expired","message":"too old","details":
+      {"retryAfterSeconds":3}})");
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(status->code, 410);
+  EXPECT_EQ(status->retry_after_s, 3);
+}
+
+TEST(KubeNode, is_decoded) {
+  const auto node = decode_node(R"({"metadata":{"name":"n1","labels":{"zone":"a"}},
+    "spec":{"unschedulable":true,"taints":[{"key":"gpu","effect":"NoSchedule"},
+     {"key":"odd","effect":"New"}]},
+    "status":{"capacity":{"cpu":"9"},"allocatable":{"cpu":"7500m","nvidia.com/gpu":"8"},
+     "conditions":[{"type":"MemoryPressure","status":"True"},{"type":"Ready","status":"True"}]}})");
+  ASSERT_TRUE(node.ok()) << node.error().message;
+  EXPECT_TRUE(node->unschedulable);
+  EXPECT_TRUE(node->ready);
+  EXPECT_EQ(node->taints, (std::vector<Taint>{{"gpu", "", TaintEffect::NoSchedule}}));
+  EXPECT_EQ(find(node->allocatable, "cpu")->milli(), 7500);
+  EXPECT_FALSE(decode_node(R"({"metadata":{"name":"n1"}})")->ready);
+}
+
+TEST(KubeStorage, is_decoded) {
+  const auto claim = decode_volume_claim(R"({"metadata":{"name":"data","namespace":"ml",
+    "annotations":{"volume.kubernetes.io/selected-node":"n1"}},"spec":{"storageClassName":"",
+    "volumeName":"pv-1","resources":{"requests":{"storage":"1Gi"}},"accessModes":["ReadWriteOnce"]},
+    "status":{"phase":"Bound"}})");
+  ASSERT_TRUE(claim.ok()) << claim.error().message;
+  EXPECT_TRUE(claim->bound);
+  EXPECT_TRUE(claim->has_class);
+  EXPECT_EQ(*claim->selected_node(), "n1");
+  EXPECT_EQ(claim->size.value(), 1 << 30);
+  EXPECT_FALSE(decode_volume_claim(R"({"spec":{"storageClassName":null}})")->has_class);
+
+  const auto volume = decode_volume(R"({"metadata":{"name":"pv-1"},"spec":{"capacity":{"storage":
+    "2Gi"},"claimRef":{"namespace":"ml","name":"data"},"nodeAffinity":{"required":
+    {"nodeSelectorTerms":[{"matchExpressions":[{"key":"h","operator":"In","values":["n1"]}]}]}}}})");
+  ASSERT_TRUE(volume.ok()) << volume.error().message;
+  EXPECT_EQ(volume->nodes->front().labels.front().values.front(), "n1");
+  EXPECT_EQ(volume->claim_name, "data");
+
+  const auto klass = decode_storage_class(R"({"metadata":{"name":"local","annotations":
+    {"storageclass.kubernetes.io/is-default-class":"true"}},"provisioner":"p",
+    "volumeBindingMode":"WaitForFirstConsumer","allowedTopologies":[{"matchLabelExpressions":
+    [{"key":"zone","values":["a"]}]}]})");
+  ASSERT_TRUE(klass.ok()) << klass.error().message;
+  EXPECT_TRUE(klass->wait_for_pod);
+  EXPECT_TRUE(klass->is_default);
+  EXPECT_EQ(klass->allowed.front().labels.front().op, LabelOp::In);
+}
+
+TEST(KubeLease, knows_its_gpu_and_its_holders) {
+  const auto lease = decode_lease(R"({"metadata":{"name":"gpu-n-1-0","annotations":
+    {"gpu.scheduling/node":"n-1","gpu.scheduling/gpu":"0"}},"spec":{"holderIdentity":"u-1",
+    "renewTime":"2026-01-31T12:00:00.123456Z"}})");
+  ASSERT_TRUE(lease.ok()) << lease.error().message;
+  EXPECT_EQ(lease->node, "n-1");
+  EXPECT_EQ(lease->gpu, 0);
+  EXPECT_EQ(lease->holders, (std::vector<GpuHolder>{{"u-1", 1000, 0, {}}}));
+  EXPECT_EQ(lease->renewed->ms, 1769860800123);
+  const auto shared = decode_lease(R"({"metadata":{"name":"gpu-n-1-0","namespace":"gpu-scheduler",
+    "annotations":{"gpu.scheduling/holders":"[{\"uid\":\"a\",\"milli\":250},{\"uid\":\"b\"}]"}}})");
+  ASSERT_TRUE(shared.ok()) << shared.error().message;
+  EXPECT_EQ(shared->holders.size(), 2U);
+  EXPECT_EQ(shared->holders[0].milli, 250);
+  EXPECT_EQ(shared->gpu, -1);
+  EXPECT_EQ(
+      decode_lease(R"({"metadata":{"name":"l","annotations":{"gpu.scheduling/holders":"[{}]"}}})")
+          .error()
+          .message,
+      "lease l: annotation gpu.scheduling/holders: uid is required");
+}
+
+TEST(KubeLease, names_of_long_nodes_stay_different_and_short_enough) {
+  EXPECT_EQ(gpu_lease_name("node-a", 3), "gpu-node-a-3");
+  const std::string a = gpu_lease_name(std::string(253, 'a'), 3);
+  const std::string b = gpu_lease_name(std::string(252, 'a') + "b", 3);
+  EXPECT_EQ(a.size(), 253U);
+  EXPECT_NE(a, b);
+}
+
+TEST(KubePolicy, is_decoded) {
+  const auto klass =
+      decode_priority_class(R"({"metadata":{"name":"high"},"value":1000000,"globalDefault":true})");
+  EXPECT_EQ(klass->value, 1'000'000);
+  EXPECT_TRUE(klass->is_default && klass->may_preempt);
+  const auto budget = decode_disruption_budget(R"({"metadata":{"name":"b","generation":2},
+    "spec":{"selector":{"matchLabels":{"app":"x"}}},"status":{"disruptionsAllowed":1,
+    "observedGeneration":2}})");
+  EXPECT_TRUE(budget->current);
+  EXPECT_EQ(budget->disruptions_allowed, 1);
+  EXPECT_TRUE(matches(budget->selector, Labels{{"app", "x"}}));
+  EXPECT_FALSE(decode_disruption_budget(R"({"metadata":{"generation":1}})")->current);
+  EXPECT_TRUE(decode_namespace(R"({"status":{"phase":"Terminating"}})")->terminating);
+}
+
+TEST(KubePolicy, priorities_keep_their_order) {
+  int before = -1;
+  for (const int priority : {-2'147'483'647 - 1, -9'000, 0, 1, 1000, 900'000, 900'001, 1'000'000,
+                             1'000'000'000, 2'000'000'000, 2'000'001'000, 2'147'483'647}) {
+    const int mapped = engine_priority(priority);
+    EXPECT_GE(mapped, before) << priority;
+    EXPECT_LE(mapped, 1'000'000);
+    before = mapped;
+  }
+  EXPECT_EQ(engine_priority(1000) - engine_priority(0), 1000);
+  EXPECT_GT(engine_priority(2'000'000'000), engine_priority(1'000'000'000));
+}
+
+TEST(KubeWorkload, says_how_many_pods_run_together) {
+  const auto pods = [](const char* text) {
+    const auto workload = decode_workload(text);
+    return workload ? workload->pods.value_or(-1) : -2;
+  };
+  EXPECT_EQ(pods(R"({"kind":"Job","spec":{"parallelism":4,"completions":8}})"), 4);
+  EXPECT_EQ(pods(R"({"kind":"Job","spec":{"parallelism":4,"completions":3}})"), 3);
+  EXPECT_EQ(pods(R"({"kind":"Job","spec":{}})"), 1);
+  EXPECT_EQ(pods(R"({"kind":"Deployment","spec":{"replicas":3}})"), 3);
+  EXPECT_EQ(pods(R"({"kind":"StatefulSet","spec":{}})"), 1);
+  EXPECT_EQ(pods(R"({"kind":"JobSet","spec":{"replicatedJobs":[{"name":"a","replicas":2,"template":
+     {"spec":{"parallelism":4}}},{"name":"b","template":{"spec":{}}}]}})"),
+            9);
+  EXPECT_EQ(pods(R"({"kind":"PyTorchJob","spec":{"pytorchReplicaSpecs":{"Master":{"replicas":1},
+     "Worker":{"replicas":7}}}})"),
+            8);
+  EXPECT_EQ(pods(R"({"kind":"LeaderWorkerSet","spec":{"replicas":3,"leaderWorkerTemplate":
+     {"size":4}}})"),
+            4);
+  EXPECT_EQ(pods(R"({"kind":"Other","spec":{}})"), -1);
+}
+
+TEST(KubeWorkload, pod_groups_of_three_styles) {
+  const auto group = [](const char* text) { return decode_pod_group(text).value(); };
+  EXPECT_EQ(group(R"({"apiVersion":"scheduling.x-k8s.io/v1alpha1","spec":{"minMember":3}})").style,
+            PodGroupStyle::SchedulerPlugins);
+  const PodGroup volcano =
+      group(R"({"apiVersion":"scheduling.volcano.sh/v1beta1","spec":{"minMember":4,"queue":"q"}})");
+  EXPECT_EQ(volcano.style, PodGroupStyle::Volcano);
+  EXPECT_EQ(volcano.min_member, 4);
+  const PodGroup kai = group(R"({"apiVersion":"scheduling.run.ai/v2alpha2","spec":{"minMember":2,
+    "topologyConstraint":{"requiredTopologyLevel":"rack"},"subGroups":[{"name":"a","minMember":1}]}})");
+  EXPECT_EQ(kai.style, PodGroupStyle::Kai);
+  EXPECT_EQ(kai.topology.required_level, "rack");
+  EXPECT_FALSE(decode_pod_group(R"({"spec":{"minMember":-1}})").ok());
+
+  Meta pod;
+  EXPECT_EQ(pod_group_name(pod), nullptr);
+  pod.annotations = {{"pod-group-name", "g1"}};
+  EXPECT_EQ(*pod_group_name(pod), "g1");
+  pod.labels = {{"scheduling.x-k8s.io/pod-group", "g2"}};
+  EXPECT_EQ(*pod_group_name(pod), "g2");
+}
+
+}  // namespace
+}  // namespace gs::kube

@@ -1,0 +1,46 @@
+// What makes pods: Jobs, ReplicaSets, Deployments, StatefulSets, and kinds like JobSet that hold
+// several of them. And PodGroups, in the styles of scheduler-plugins, Volcano and KAI.
+#pragma once
+
+#include "base/result.hpp"
+#include "model/job.hpp"
+#include "wire/kube/pod.hpp"
+
+namespace gs::kube {
+
+struct Workload {
+  Meta meta;
+  std::string kind;
+  std::optional<int> pods;  // that run together: parallelism or replicas; nullopt: it does not say
+  std::optional<int> completions;
+  bool indexed = false;  // a Job whose pods have an index
+  bool suspended = false;
+};
+
+// `kind` counts where the object has none of its own, as items of lists do.
+// Of kinds that are not known, annotations and owners are read, and spec.replicas or
+// spec.parallelism where they are given.
+Result<Workload> decode_workload(std::string_view text, std::string_view kind = {});
+
+enum class PodGroupStyle : std::uint8_t { SchedulerPlugins, Volcano, Kai };
+
+struct PodGroup {
+  Meta meta;
+  PodGroupStyle style = PodGroupStyle::SchedulerPlugins;
+  int min_member = 1;
+  std::string queue;  // Volcano, KAI
+  std::string priority_class;
+  std::optional<Duration> start_timeout;  // scheduleTimeoutSeconds
+  TopologyWish topology;                  // KAI
+  struct SubGroup {                       // KAI
+    std::string name, parent;
+    int min_member = 1;
+  };
+  std::vector<SubGroup> sub_groups;
+};
+Result<PodGroup> decode_pod_group(std::string_view text, std::string_view api_version = {});
+
+// The name of the PodGroup that the pod says it belongs to, in any style; nullptr: none.
+const std::string* pod_group_name(const Meta& pod);
+
+}  // namespace gs::kube
