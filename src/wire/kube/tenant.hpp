@@ -1,0 +1,26 @@
+// GpuTenant (gpu.scheduling/v1): quota and weight of the namespaces that belong to it.
+#pragma once
+
+#include "base/result.hpp"
+#include "model/tenant.hpp"
+#include "wire/json_reader.hpp"
+#include "wire/kube/policy.hpp"
+
+namespace gs::kube {
+
+struct GpuTenant {
+  Meta meta;
+  Tenant tenant;  // its id is the object's name
+  std::vector<std::string> namespaces;
+  LabelTerms namespace_terms;  // namespaceSelector; empty: none
+};
+
+Result<GpuTenant> decode_tenant(std::string_view text);
+Status read_tenant_spec(const Json& spec, GpuTenant& tenant);
+
+// The tenant of a namespace, in this order: the label gpu.scheduling/tenant of the namespace, the
+// first tenant by name that lists it, the first by name whose selector takes it; else the
+// namespace's own name. `tenants` is sorted by name.
+std::string tenant_of(const Meta& ns, const std::vector<GpuTenant>& tenants);
+
+}  // namespace gs::kube
