@@ -7,6 +7,8 @@
 
 namespace gs::kube {
 
+PodName name_of(const Pod& pod) { return {pod.meta.ns, pod.meta.name, pod.meta.uid}; }
+
 Desk::Desk(DeskOptions options, AskOf ask_of)
     : options_(std::move(options)),
       ask_of_(std::move(ask_of)),
@@ -31,6 +33,12 @@ void Desk::begin(Instant now) {
   check_leases();
   for (const std::string& id : std::vector<std::string>(held_.begin(), held_.end()))
     if (Unit& unit = units_.at(id); unit.retry_at <= now_) release_held(unit);
+  while (!retries_.empty() && retries_.begin()->first <= now_) {
+    const std::string uid = retries_.begin()->second;
+    retries_.erase(retries_.begin());
+    reconsider(uid);
+  }
+  stand_waiting();
   settle();
 }
 
@@ -40,7 +48,6 @@ void Desk::cycle() {
   put_dirty_nodes();
   for (Effect& effect : engine_->tick(now_)) effects_.push_back(std::move(effect));
   settle();
-  tell_waiting();
 }
 
 std::optional<Instant> Desk::next_wake() const {
@@ -53,14 +60,20 @@ std::optional<Instant> Desk::next_wake() const {
     for (const Slot& slot : units_.at(id).slots)
       if (slot.pod.empty() && slot.stage != Stage::Done)
         sooner(slot.empty_since + options_.member_timeout);
-  for (const auto& [name, record] : leases_)
-    if (record.blocks && !record.ordered) sooner(record.seen + options_.lease_patience);
+  for (const std::string& name : wrong_leases_) {
+    const LeaseRecord& record = leases_.at(name);
+    sooner(std::max(record.seen, record.ordered) + options_.lease_patience);
+  }
+  if (!retries_.empty()) sooner(retries_.begin()->first);
+  if (!tell_at_.empty()) sooner(tell_at_.begin()->first);
   return wake;
 }
 
 std::vector<Order> Desk::take() {
   put_dirty_nodes();
   settle();
+  if (synced_) tell_waiting();
+  tell_claims();
   return std::exchange(orders_, {});
 }
 
@@ -121,7 +134,7 @@ void Desk::on(const StartTasks& effect) {
 void Desk::on(const StopTasks& effect) {
   const std::string message =
       std::string(to_string(effect.reason)) +
-      (effect.for_job.empty() ? std::string{} : " to make room for " + name_of(effect.for_job));
+      (effect.for_job.empty() ? std::string{} : " to make room for " + title_of(effect.for_job));
   for (const TaskRef& task : effect.tasks) {
     Slot* slot = find_slot(task);
     if (slot == nullptr) {
@@ -135,6 +148,24 @@ void Desk::on(const StopTasks& effect) {
     else
       evict(pods_.at(slot->pod), to_string(effect.reason), message);
   }
+}
+
+void Desk::on(const NominateTasks& effect) {
+  for (const TaskPlace& place : effect.tasks) {
+    const Slot* slot = find_slot(place.task);
+    if (slot == nullptr || slot->pod.empty()) continue;
+    PodRecord& record = pods_.at(slot->pod);
+    record.nominated_node = place.node;
+    will_tell(record);
+  }
+}
+
+std::string Desk::title_of(const std::string& job) const {
+  const auto it = units_.find(job);
+  if (it == units_.end()) return job;
+  if (!it->second.gang.empty()) return "gang " + it->second.gang;
+  const auto pod = pods_.find(it->second.slots.front().pod);
+  return pod == pods_.end() ? job : "pod " + pod->second.pod.meta.key();
 }
 
 void Desk::on(const JobChanged& effect) {

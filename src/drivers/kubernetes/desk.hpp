@@ -133,7 +133,6 @@ class Desk {
   struct GangRecord {
     std::set<std::string> pods;  // alive and in no unit
     std::string unit;            // empty: not whole yet
-    int rounds = 0;              // units that it has had
   };
 
   struct ClaimRecord {
@@ -152,9 +151,15 @@ class Desk {
 
   struct LeaseRecord {
     Lease lease;
-    Instant seen;          // unchanged since
-    bool wrong = false;    // names a pod that does not have this GPU
-    bool ordered = false;  // a Release or Break is under way
+    Instant seen;        // unchanged since
+    bool wrong = false;  // names a pod that does not have this GPU
+    Instant ordered;     // when a Release or Break of it was ordered last
+  };
+
+  struct Blocker {
+    std::string node;
+    int gpu = 0;
+    std::string job;  // of the engine; empty: the GPU is still taken
   };
 
   struct BindRecord {
@@ -178,8 +183,9 @@ class Desk {
   void ask(PodRecord& record);
   void consider(PodRecord& record);  // an unbound pod of ours: into a unit, if it can
   void adopt(PodRecord& record);     // a bound pod: its place is taken
-  bool adopt_alone(PodRecord& record);
+  void form_adopted(PodRecord& record);
   bool adopt_member(PodRecord& record);
+  void step_out(PodRecord& record);
   void leave(PodRecord& record);
   std::vector<std::string> pods_by_age() const;
 
@@ -213,7 +219,9 @@ class Desk {
   void discharge(PodRecord& record);
   std::vector<int> devices_of(const PodRecord& record) const;
   std::vector<MigPlace> instances_of(const PodRecord& record) const;
-  void block(const std::string& key, const std::string& node, std::vector<int> gpus);
+  void block(const std::string& key, const std::string& node, const std::vector<int>& gpus);
+  void stand(const std::string& key);
+  void stand_waiting();
   void unblock(const std::string& key);
 
   // --- leases (desk_leases.cpp) ---
@@ -244,17 +252,19 @@ class Desk {
   std::map<std::string, LeaseRecord> leases_;                          // by name
   std::map<std::pair<std::string, std::string>, ClaimRecord> claims_;  // by namespace and name
   std::map<std::uint64_t, BindRecord> binds_;                          // without a result yet
-  std::map<std::string, TaskPlace> blockers_;                          // by key
+  std::map<std::string, std::vector<Blocker>> blockers_;               // by key
+  std::set<std::string> waiting_blockers_;                             // for a GPU to be free
   std::set<std::string> dirty_nodes_;
   std::set<std::pair<std::string, std::string>> dirty_claims_;
   std::set<std::string> wrong_leases_;
-  std::set<std::string> held_;    // units
-  std::set<std::string> hollow_;  // units with an empty slot
+  std::set<std::string> held_;                         // units
+  std::set<std::string> hollow_;                       // units with an empty slot
   std::set<std::pair<Instant, std::string>> retries_;  // pods to look at again
   std::set<std::pair<Instant, std::string>> tell_at_;  // pods that have to be told something
   std::vector<Effect> effects_;
   std::vector<Order> orders_;
   std::uint64_t last_bind_ = 0;
+  std::uint64_t last_gang_ = 0;
   std::uint64_t last_blocker_ = 0;
   bool settling_ = false;
 };

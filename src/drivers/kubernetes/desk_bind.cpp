@@ -26,6 +26,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
     place.index = record.ask.index;
     place.volume_claims = record.ask.volume_claims;
     slot.stage = Stage::Binding;
+    touch_claim(record);
     order.pods.push_back(std::move(place));
   }
   binds_[order.id] = {unit.id, std::move(slots)};
@@ -58,28 +59,29 @@ void Desk::done(const BindDone& result) {
 void Desk::bound(Unit& unit, Slot& slot) {
   slot.stage = Stage::Bound;
   unit.backoff = {};
-  const auto pod = pods_.find(slot.pod);
-  if (pod == pods_.end() || pod->second.pod.ended()) {  // it ended while the answer was under way
-    slot_empties(unit, slot, pod != pods_.end() && pod->second.pod.phase == PodPhase::Succeeded);
-    return;
-  }
-  PodRecord& record = pod->second;
+  PodRecord& record = pods_.at(slot.pod);
   record.place = *slot.place;
+  record.nominated_node.clear();
   nodes_[slot.place->node].pods.insert(slot.pod);
   (void)tell(TaskStarted{slot.task});
+  touch_claim(record);
   if (slot.stop) evict(record, "Preempted", "was stopped while it was being bound");
+  look_at(record);  // it may have ended while the answer was under way
 }
 
 void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   slot.stage = Stage::Waiting;
   const TaskPlace place = *slot.place;
-  const std::string uid = slot.pod;
-  if (result.failure == BindFailure::LeaseTaken && result.gpu >= 0)
-    leases_taken_.push_back({place.node, result.gpu, result.holder});
+  PodRecord& record = pods_.at(slot.pod);
   give_back(slot, Outcome::Stopped);
-  const auto pod = pods_.find(uid);
-  if (pod == pods_.end() || pod->second.pod.ended() || pod->second.pod.meta.deleted) {
-    slot_empties(unit, slot, false);
+  stand_waiting();
+  if (result.failure == BindFailure::LeaseTaken && result.gpu >= 0)
+    lease_taken(place.node, result.gpu, result.holder);
+  touch_claim(record);
+  will_tell(record);
+  if (record.gone || record.pod.ended() || record.pod.meta.deleted ||
+      !record.pod.node_name.empty()) {
+    look_at(record);
     return;
   }
   switch (result.failure) {
@@ -95,7 +97,7 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
     case BindFailure::NodeGone:
     case BindFailure::Refused:
     case BindFailure::Failed:
-      orders_.emplace_back(Note{name_of(pod->second.pod), true, "FailedBinding", result.message});
+      orders_.emplace_back(Note{name_of(record.pod), true, "FailedBinding", result.message});
       hold(unit, true);
       break;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "drivers/kubernetes/desk.hpp"
+#include "wire/kube/names.hpp"
 
 namespace gs::kube {
 namespace {
@@ -19,7 +20,7 @@ void Desk::put(const Lease& lease) {
   LeaseRecord& record = leases_[lease.meta.name];
   record.lease = lease;
   record.seen = now_;
-  record.ordered = false;
+  record.ordered = {};
   if (!synced_) return;
   judge(record);
   settle();
@@ -29,6 +30,7 @@ void Desk::remove_lease(const std::string& name) {
   const auto it = leases_.find(name);
   if (it == leases_.end()) return;
   unblock(blocker_of(it->second.lease));
+  wrong_leases_.erase(name);
   leases_.erase(it);
   settle();
 }
@@ -67,11 +69,30 @@ void Desk::judge(LeaseRecord& record) {
   else
     unblock(key);
   record.wrong = blocks;
+  if (blocks)
+    wrong_leases_.insert(lease.meta.name);
+  else
+    wrong_leases_.erase(lease.meta.name);
+}
+
+// Somebody was faster: until the lease itself is seen, this is all that we know of it.
+void Desk::lease_taken(const std::string& node, int gpu, const std::string& holder) {
+  const std::string name = gpu_lease_name(node, gpu);
+  LeaseRecord& record = leases_[name];
+  record.lease.meta.name = name;
+  record.lease.node = node;
+  record.lease.gpu = gpu;
+  record.lease.holders = {GpuHolder{holder, kWholeGpu, 0, {}}};
+  record.seen = now_;
+  judge(record);
 }
 
 void Desk::check_leases() {
-  for (auto& [name, record] : leases_) {
-    if (!record.wrong || record.ordered) continue;
+  for (const std::string& name :
+       std::vector<std::string>(wrong_leases_.begin(), wrong_leases_.end())) {
+    LeaseRecord& record = leases_.at(name);
+    const bool under_way = record.ordered.ms > 0 && now_ < record.ordered + options_.lease_patience;
+    if (under_way) continue;
     judge(record);
     if (!record.wrong) continue;
     for (const GpuHolder& holder : record.lease.holders) {
@@ -86,15 +107,21 @@ void Desk::order_lease_gone(LeaseRecord& record, const std::string& uid) {
   const auto pod = pods_.find(uid);
   if (pod == pods_.end() || pod->second.gone || pod->second.pod.ended() ||
       !pod->second.pod.node_name.empty()) {
-    orders_.emplace_back(Release{lease.node, lease.gpu, holder_of(lease, uid), true});
-    record.ordered = true;
+    PodName holder{{}, {}, uid};
+    if (const std::string* key = lease.meta.annotation(kLeasePodAnnotation)) {
+      const std::size_t slash = key->find('/');
+      holder.ns = key->substr(0, slash);
+      if (slash != std::string::npos) holder.name = key->substr(slash + 1);
+    }
+    orders_.emplace_back(Release{lease.node, lease.gpu, std::move(holder), true});
+    record.ordered = now_;
     return;
   }
   // Nobody else works beside us, or the one who did has had time enough.
   const bool patient = options_.alone || now_ >= record.seen + options_.lease_patience;
   if (!patient) return;
   orders_.emplace_back(Break{lease.node, lease.gpu, name_of(pod->second.pod)});
-  record.ordered = true;
+  record.ordered = now_;
 }
 
 void Desk::release_leases(const PodRecord& record, const TaskPlace& place) {

@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "drivers/kubernetes/desk.hpp"
 #include "wire/kube/claim.hpp"
+#include "wire/kube/instances.hpp"
 #include "wire/kube/names.hpp"
 #include "wire/kube/pod_resources.hpp"
 
@@ -14,9 +15,8 @@ void add(Resources& sum, const Resources& part, int sign) {
   sum.cpu_milli += sign * part.cpu_milli;
   sum.memory_bytes += sign * part.memory_bytes;
   for (const NamedAmount& amount : part.named) {
-    const auto same = std::find_if(sum.named.begin(), sum.named.end(), [&](const NamedAmount& n) {
-      return n.name == amount.name;
-    });
+    const auto same = std::find_if(sum.named.begin(), sum.named.end(),
+                                   [&](const NamedAmount& n) { return n.name == amount.name; });
     if (same != sum.named.end())
       same->amount += sign * amount.amount;
     else
@@ -46,8 +46,6 @@ void Desk::put_node(gs::Node node, DevicesInUse in_use) {
   touch_node(name);
   if (was_ready && !record.node->ready) lose_gangs(name);
 }
-
-void Desk::touch_node(const std::string& name) { dirty_nodes_.insert(name); }
 
 void Desk::put_dirty_nodes() {
   for (const std::string& name : std::exchange(dirty_nodes_, {})) {
@@ -93,8 +91,8 @@ void Desk::forget_places(const std::string& name) {
       slot->place.reset();
   }
   std::vector<std::string> keys;
-  for (const auto& [key, place] : blockers_)
-    if (place.node == name) keys.push_back(key);
+  for (const auto& [key, blockers] : blockers_)
+    if (!blockers.empty() && blockers.front().node == name) keys.push_back(key);
   for (const std::string& key : keys) unblock(key);
 }
 
@@ -118,6 +116,11 @@ void Desk::lose_gangs(const std::string& name) {
   settle();
 }
 
+void Desk::put(const Tenant& tenant) {
+  (void)tell(PutTenant{tenant});
+  settle();
+}
+
 // ---------------------------------------------------------------- what others take
 
 void Desk::charge(PodRecord& record) {
@@ -125,8 +128,8 @@ void Desk::charge(PodRecord& record) {
   record.charged = takes ? takes->resources : Resources{};
   add(nodes_.at(record.pod.node_name).used_by_others, *record.charged, +1);
   touch_node(record.pod.node_name);
-  std::vector<int> gpus = devices_of(record);
-  if (!gpus.empty()) block("pod:" + record.pod.meta.uid, record.pod.node_name, std::move(gpus));
+  const std::vector<int> gpus = devices_of(record);
+  if (!gpus.empty()) block("pod:" + record.pod.meta.uid, record.pod.node_name, gpus);
 }
 
 void Desk::discharge(PodRecord& record) {
@@ -158,34 +161,69 @@ std::vector<int> Desk::devices_of(const PodRecord& record) const {
   return gpus;
 }
 
-// A job that nobody may evict stands for what somebody else holds.
-void Desk::block(const std::string& key, const std::string& node, std::vector<int> gpus) {
-  if (gpus.empty() || blockers_.contains(key)) return;
-  Job job;
-  job.id = "others:" + key + "#" + std::to_string(++last_blocker_);
-  job.name = key;
-  job.tenant = kOthersTenant;
-  job.preemptible = false;
-  Group group;
-  group.name = "devices";
-  group.request.gpu.count = static_cast<int>(gpus.size());
-  job.groups.push_back(std::move(group));
-  TaskPlace place{{job.id, 0, 0}, node, std::move(gpus), {}};
-  if (Status submitted = tell(SubmitJob{std::move(job)}); !submitted) return;
-  if (Status adopted = tell(AdoptTask{place.task, node, place.gpus, {}, now_, false}); !adopted) {
-    // One of them is taken by a pod of ours: then that one is what keeps the engine off it.
-    (void)tell(CancelJob{place.task.job});
-    return;
+std::vector<MigPlace> Desk::instances_of(const PodRecord& record) const {
+  std::vector<MigPlace> places;
+  if (const std::string* text = record.pod.meta.annotation(kInstancesAnnotation))
+    if (Result<std::vector<MigPlace>> parsed = parse_instances(*text)) places = std::move(*parsed);
+  return places;
+}
+
+// A job that nobody may evict stands for what somebody else holds, one for each GPU. Where a GPU is
+// still taken (a pod of ours is about to fail to bind there), its blocker waits for it.
+void Desk::block(const std::string& key, const std::string& node, const std::vector<int>& gpus) {
+  std::vector<Blocker>& blockers = blockers_[key];
+  for (const int gpu : gpus) {
+    const bool known = std::any_of(blockers.begin(), blockers.end(), [&](const Blocker& blocker) {
+      return blocker.node == node && blocker.gpu == gpu;
+    });
+    if (!known) blockers.push_back({node, gpu, {}});
   }
-  blockers_[key] = std::move(place);
+  stand(key);
+}
+
+void Desk::stand(const std::string& key) {
+  bool all = true;
+  for (Blocker& blocker : blockers_.at(key)) {
+    if (!blocker.job.empty()) continue;
+    Job job;
+    job.id = "others:" + key + "#" + std::to_string(++last_blocker_);
+    job.name = key;
+    job.tenant = kOthersTenant;
+    Group group;
+    group.name = "devices";
+    group.request.gpu.count = 1;
+    job.groups.push_back(std::move(group));
+    const std::string id = job.id;
+    const Status submitted = tell(SubmitJob{std::move(job)});
+    CHECK_MSG(submitted.ok(), submitted.ok() ? "" : submitted.error().message);
+    if (tell(AdoptTask{{id, 0, 0}, blocker.node, {blocker.gpu}, {}, now_, false})) {
+      blocker.job = id;
+    } else {
+      (void)tell(CancelJob{id});
+      all = false;
+    }
+  }
+  if (all)
+    waiting_blockers_.erase(key);
+  else
+    waiting_blockers_.insert(key);
+}
+
+void Desk::stand_waiting() {
+  for (const std::string& key :
+       std::vector<std::string>(waiting_blockers_.begin(), waiting_blockers_.end()))
+    stand(key);
 }
 
 void Desk::unblock(const std::string& key) {
   const auto it = blockers_.find(key);
   if (it == blockers_.end()) return;
-  const TaskRef task = it->second.task;
+  const std::vector<Blocker> blockers = std::move(it->second);
   blockers_.erase(it);
-  (void)tell(TaskEnded{task, Outcome::Succeeded});
+  waiting_blockers_.erase(key);
+  for (const Blocker& blocker : blockers)
+    if (!blocker.job.empty()) (void)tell(TaskEnded{{blocker.job, 0, 0}, Outcome::Succeeded});
+  stand_waiting();
 }
 
 }  // namespace gs::kube

@@ -38,7 +38,8 @@ void Desk::look_at(PodRecord& record) {
 }
 
 void Desk::consider(PodRecord& record) {
-  record.ask = ask_of_(record.pod);
+  ask(record);
+  will_tell(record);
   if (!record.pod.gates.empty()) {
     record.ask.reason = "SchedulingGated";
     record.ask.waits_for = "scheduling gate " + record.pod.gates.front() + " is closed";
@@ -48,6 +49,13 @@ void Desk::consider(PodRecord& record) {
     form_single(record);
   else
     join_gang(record);
+}
+
+void Desk::ask(PodRecord& record) {
+  record.ask = ask_of_(record.pod);
+  if (record.ask.claim.empty()) return;
+  claims_[{record.pod.meta.ns, record.ask.claim}].pods.insert(record.pod.meta.uid);
+  touch_claim(record);
 }
 
 void Desk::reconsider(const std::string& uid) {
@@ -64,31 +72,45 @@ void Desk::reconsider(const std::string& uid) {
 void Desk::adopt(PodRecord& record) {
   const auto node = nodes_.find(record.pod.node_name);
   if (node == nodes_.end() || !node->second.in_engine || record.charged) return;
-  if (record.ours && (record.unit.empty() ? adopt_alone(record) : adopt_member(record))) return;
+  // Its leases have kept the engine off its devices until now.
+  for (const int gpu : devices_of(record))
+    if (const auto lease = leases_.find(gpu_lease_name(record.pod.node_name, gpu));
+        lease != leases_.end())
+      judge(lease->second);
+  if (record.ours && record.unit.empty()) form_adopted(record);
+  if (!record.unit.empty() && adopt_member(record)) return;
+  if (!record.unit.empty()) step_out(record);
   charge(record);
 }
 
-bool Desk::adopt_alone(PodRecord& record) {
-  record.ask = ask_of_(record.pod);
+void Desk::form_adopted(PodRecord& record) {
+  ask(record);
   // It runs where it was put: what it once asked for does not matter any more, what it holds does.
   const std::vector<int> gpus = devices_of(record);
   TaskRequest& request = record.ask.request;
   if (request.gpu.sharing != Sharing::Mig) request.gpu.count = static_cast<int>(gpus.size());
   request.gpu.pinned_ids.clear();
   form_single(record);
-  if (record.unit.empty()) return false;
-  if (adopt_member(record)) return true;
-  (void)tell(CancelJob{record.unit});
-  slot_of(record)->pod.clear();
+}
+
+// It was bound where the engine has no room for it: the engine stops thinking of it.
+void Desk::step_out(PodRecord& record) {
+  Slot& slot = *slot_of(record);
+  const Unit& unit = units_.at(record.unit);
   record.unit.clear();
-  return false;
+  slot.pod.clear();
+  slot.stage = Stage::Done;
+  if (unit.gang.empty())
+    (void)tell(CancelJob{unit.id});
+  else
+    (void)tell(AdoptTask{slot.task, {}, {}, {}, now_, true});
 }
 
 bool Desk::adopt_member(PodRecord& record) {
   Slot& slot = *slot_of(record);
   const std::vector<MigPlace> mig = instances_of(record);
-  TaskPlace place{slot.task, record.pod.node_name, mig.empty() ? devices_of(record) : std::vector<int>{},
-                  mig};
+  TaskPlace place{slot.task, record.pod.node_name,
+                  mig.empty() ? devices_of(record) : std::vector<int>{}, mig};
   const Instant since = record.pod.started.ms > 0 ? record.pod.started : record.pod.meta.created;
   if (Status adopted = tell(AdoptTask{slot.task, place.node, place.gpus, place.mig, since, false});
       !adopted)
@@ -96,6 +118,7 @@ bool Desk::adopt_member(PodRecord& record) {
   slot.place = place;
   slot.stage = Stage::Bound;
   record.place = std::move(place);
+  touch_claim(record);
   return true;
 }
 
@@ -120,12 +143,15 @@ void Desk::leave(PodRecord& record) {
     node->second.pods.erase(uid);
   if (record.charged) discharge(record);
   if (record.place) release_leases(record, *record.place);
-  if (!record.ask.gang.empty() && record.unit.empty()) gangs_[record.ask.gang].pods.erase(uid);
+  if (!record.ask.gang.empty()) gangs_[record.ask.gang].pods.erase(uid);
+  if (!record.ask.claim.empty()) {
+    claims_[{record.pod.meta.ns, record.ask.claim}].pods.erase(uid);
+    touch_claim(record);
+  }
   if (Slot* slot = slot_of(record); slot != nullptr) {
     Unit& unit = units_.at(record.unit);
     record.unit.clear();
     record.place.reset();
-    // Its slot may have been given a new place while it was still in the old one.
     slot_empties(unit, *slot, succeeded);
   }
   if (record.gone) pods_.erase(uid);
@@ -149,26 +175,36 @@ Result<Explanation> Desk::explain(const std::string& uid) {
   return engine_->explain(it->second.unit, now_);
 }
 
-// Everything has been listed: those that hold something first, then those that wait, in the order
-// in which they were made.
+std::vector<std::string> Desk::pods_by_age() const {
+  std::vector<std::pair<std::int64_t, std::string>> order;
+  for (const auto& [uid, record] : pods_) order.emplace_back(record.pod.meta.created.ms, uid);
+  std::sort(order.begin(), order.end());
+  std::vector<std::string> uids;
+  for (auto& [created, uid] : order) uids.push_back(std::move(uid));
+  return uids;
+}
+
+// Everything has been listed: gangs first, so that those of their pods which are bound take their
+// places in them; then all that hold something; then those that wait, the oldest first.
 void Desk::synced() {
   synced_ = true;
+  const std::vector<std::string> uids = pods_by_age();
+  for (const std::string& uid : uids) {
+    PodRecord& record = pods_.at(uid);
+    if (!record.ours || record.pod.ended() || !record.pod.gates.empty()) continue;
+    ask(record);
+    if (!record.ask.gang.empty() && record.ask.waits_for.empty())
+      gangs_[record.ask.gang].pods.insert(uid);
+  }
+  for (const auto& [key, gang] : gangs_) form_gang(key);
   for (const auto& [name, node] : nodes_) touch_node(name);
   put_dirty_nodes();
   settle();
-  std::vector<PodRecord*> waiting;
-  for (auto& [uid, record] : pods_)
-    if (record.pod.node_name.empty()) waiting.push_back(&record);
-  std::sort(waiting.begin(), waiting.end(), [](const PodRecord* a, const PodRecord* b) {
-    return std::pair(a->pod.meta.created.ms, a->pod.meta.uid) <
-           std::pair(b->pod.meta.created.ms, b->pod.meta.uid);
-  });
-  std::vector<std::string> uids;
-  for (const PodRecord* record : waiting) uids.push_back(record->pod.meta.uid);
   for (const std::string& uid : uids)
     if (const auto it = pods_.find(uid); it != pods_.end()) look_at(it->second);
   settle();
-  for (auto& [name, lease] : leases_) judge(name, lease);
+  for (auto& [name, lease] : leases_) judge(lease);
+  settle();
 }
 
 }  // namespace gs::kube

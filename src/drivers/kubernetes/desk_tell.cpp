@@ -36,7 +36,8 @@ void Desk::tell_waiting() {
     if (!waits || (slot != nullptr && slot->stage != Stage::Waiting)) continue;
     Tell words = words_for(record);
     const bool same = words == record.told;
-    record.told_pause = same ? std::min(kMostBetween, record.told_pause * 2) : kNextWords;
+    record.told_pause =
+        same ? std::min(kMostBetween, record.told_pause + record.told_pause) : kNextWords;
     if (!same) {
       record.told = words;
       orders_.emplace_back(std::move(words));

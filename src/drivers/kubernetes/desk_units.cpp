@@ -12,10 +12,6 @@ namespace {
 constexpr Duration kSoon = seconds(5);
 constexpr Duration kRefusedAgain = seconds(30);
 
-std::string round_of(const std::string& name, int round) {
-  return round == 0 ? name : name + "#" + std::to_string(round);
-}
-
 }  // namespace
 
 Status Desk::enter(Unit& unit, const PodRecord& first, const TopologyWish& topology, int min) {
@@ -31,8 +27,8 @@ Status Desk::enter(Unit& unit, const PodRecord& first, const TopologyWish& topol
     Group group;
     group.name = "group-" + std::to_string(g);
     group.request = unit.groups[g];
-    group.count = static_cast<int>(
-        std::count_if(unit.slots.begin(), unit.slots.end(), [&](const Slot& slot) {
+    group.count =
+        static_cast<int>(std::count_if(unit.slots.begin(), unit.slots.end(), [&](const Slot& slot) {
           return slot.task.group == static_cast<int>(g);
         }));
     // A minimum below the number of members can be said of like members only.
@@ -45,7 +41,8 @@ Status Desk::enter(Unit& unit, const PodRecord& first, const TopologyWish& topol
 void Desk::form_single(PodRecord& record) {
   const std::string& uid = record.pod.meta.uid;
   Unit unit;
-  unit.id = round_of(uid, record.rounds++);
+  unit.id = record.rounds == 0 ? uid : uid + "#" + std::to_string(record.rounds);
+  ++record.rounds;
   unit.groups = {record.ask.request};
   unit.slots.push_back({TaskRef{unit.id, 0, 0}, uid, Stage::Waiting, {}, false, {}});
   if (Status entered = enter(unit, record, record.ask.topology, 1); !entered) {
@@ -108,12 +105,12 @@ void Desk::form_gang(const std::string& key) {
     for (PodRecord* member : members) {
       member->ask.reason = "GangIncomplete";
       member->ask.waits_for = "gang " + key + " is not whole: " + std::to_string(there) + " of " +
-                               std::to_string(size) + " pods are there";
+                              std::to_string(size) + " pods are there";
     }
     return;
   }
   Unit unit;
-  unit.id = round_of("gang:" + key, gang.rounds++);
+  unit.id = "gang:" + key + "#" + std::to_string(++last_gang_);
   unit.gang = key;
   std::vector<int> ranks;
   for (const PodRecord* member : members) {
@@ -124,7 +121,11 @@ void Desk::form_gang(const std::string& key) {
       ranks.push_back(0);
     }
     unit.slots.push_back({TaskRef{unit.id, static_cast<int>(group), ranks[group]++},
-                          member->pod.meta.uid, Stage::Waiting, {}, false, {}});
+                          member->pod.meta.uid,
+                          Stage::Waiting,
+                          {},
+                          false,
+                          {}});
   }
   if (Status entered = enter(unit, *members.front(), members.front()->ask.topology, size);
       !entered) {
@@ -165,7 +166,9 @@ void Desk::count_members(const Unit& unit) {
 void Desk::slot_empties(Unit& unit, Slot& slot, bool succeeded) {
   slot.pod.clear();
   if (unit.gang.empty()) {
-    give_back(slot, succeeded ? Outcome::Succeeded : slot.stop ? Outcome::Stopped : Outcome::Failed);
+    give_back(slot, succeeded   ? Outcome::Succeeded
+                    : slot.stop ? Outcome::Stopped
+                                : Outcome::Failed);
     slot.stage = Stage::Done;
     (void)tell(CancelJob{unit.id});  // unless it has ended by that
     return;
@@ -217,8 +220,9 @@ void Desk::check_members() {
 
 void Desk::hold(Unit& unit, bool back_off) {
   if (back_off) {
-    unit.backoff = unit.backoff.ms == 0 ? options_.first_backoff
-                                        : std::min(options_.max_backoff, unit.backoff * 2);
+    unit.backoff = unit.backoff.ms == 0
+                       ? options_.first_backoff
+                       : std::min(options_.max_backoff, unit.backoff + unit.backoff);
     unit.retry_at = now_ + unit.backoff;
   } else {
     unit.retry_at = now_ + kSoon;
@@ -249,12 +253,9 @@ void Desk::dissolve(const std::string& id) {
     pods_.at(uid).place.reset();
   }
   for (const std::string& uid : pods) look_at(pods_.at(uid));
-  if (!unit.gang.empty()) {
-    if (gangs_[unit.gang].unit.empty()) form_gang(unit.gang);
-    if (const auto gang = gangs_.find(unit.gang);
-        gang != gangs_.end() && gang->second.pods.empty() && gang->second.unit.empty() &&
-        !synced_)
-      gangs_.erase(gang);
+  if (const auto gang = gangs_.find(unit.gang); gang != gangs_.end()) {
+    if (gang->second.unit.empty()) form_gang(unit.gang);
+    if (gang->second.unit.empty() && gang->second.pods.empty()) gangs_.erase(gang);
   }
 }
 

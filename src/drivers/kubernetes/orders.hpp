@@ -26,8 +26,8 @@ struct PodPlace {
   std::string node;
   std::vector<int> gpus;
   std::vector<MigPlace> mig;
-  int milli = 0;                // of each GPU; 0: whole GPUs
-  std::int64_t memory_mib = 0;  // of each GPU that is shared; 0: not limited
+  int milli = 0;                           // of each GPU; 0: whole GPUs
+  std::int64_t memory_mib = 0;             // of each GPU that is shared; 0: not limited
   int index = -1;                          // among its siblings; -1: none
   std::vector<std::string> volume_claims;  // that wait for the pod's node
 };
@@ -38,8 +38,8 @@ struct Bind {
   std::vector<PodPlace> pods;
 };
 
-// A lease of a pod that has gone, or that was not bound after all. `confirm`: look at the pod itself
-// first, because our picture of it may be older than the lease.
+// A lease of a pod that has gone, or that was not bound after all. `confirm`: look at the pod
+// itself first, because our picture of it may be older than the lease.
 struct Release {
   std::string node;
   int gpu = 0;
