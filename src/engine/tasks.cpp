@@ -94,9 +94,6 @@ Status Engine::Impl::apply(const AdoptTask& command) {
   const TaskRef& ref = command.task;
   const JobId job = cluster.find_job(ref.job);
   if (!job.valid()) return not_found("job " + ref.job + " does not exist");
-  const NodeId node = cluster.find_node(command.node);
-  if (!node.valid() || cluster.node(node).gone)
-    return not_found("node " + command.node + " does not exist");
   const JobShape& shape = cluster.shape_of(job);
   if (ref.group < 0 || ref.group >= static_cast<int>(shape.groups.size()) || ref.rank < 0 ||
       ref.rank >= shape.groups[static_cast<std::size_t>(ref.group)].count)
@@ -110,6 +107,9 @@ Status Engine::Impl::apply(const AdoptTask& command) {
     refresh(job);
     return ok_status();
   }
+  const NodeId node = cluster.find_node(command.node);
+  if (!node.valid() || cluster.node(node).gone)
+    return not_found("node " + command.node + " does not exist");
   Allocation place{node, 0, {}};
   for (const int gpu : command.gpus) {
     if (gpu < 0 || gpu >= cluster.node(node).layout->count)

@@ -1,0 +1,180 @@
+// The turn, and what the engine's effects mean.
+#include "drivers/kubernetes/desk.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+
+namespace gs::kube {
+
+PodName name_of(const Pod& pod) { return {pod.meta.ns, pod.meta.name, pod.meta.uid}; }
+
+Desk::Desk(DeskOptions options, AskOf ask_of)
+    : options_(std::move(options)),
+      ask_of_(std::move(ask_of)),
+      engine_(std::make_unique<Engine>()) {
+  // A pod that fits nowhere waits: somebody may add a node for it.
+  options_.config.refuse_never = false;
+  Status configured = tell(SetConfig{options_.config});
+  CHECK_MSG(configured.ok(), configured.ok() ? "" : configured.error().message);
+  configured = tell(SetTopology{options_.levels});
+  CHECK_MSG(configured.ok(), configured.ok() ? "" : configured.error().message);
+  Tenant others;
+  others.id = kOthersTenant;
+  others.allow_preemption = false;
+  configured = tell(PutTenant{others});
+  CHECK(configured.ok());
+}
+
+void Desk::begin(Instant now) {
+  now_ = std::max(now_, now);
+  if (!synced_) return;
+  check_members();
+  check_leases();
+  for (const std::string& id : std::vector<std::string>(held_.begin(), held_.end()))
+    if (Unit& unit = units_.at(id); unit.retry_at <= now_) release_held(unit);
+  while (!retries_.empty() && retries_.begin()->first <= now_) {
+    const std::string uid = retries_.begin()->second;
+    retries_.erase(retries_.begin());
+    reconsider(uid);
+  }
+  stand_waiting();
+  settle();
+}
+
+bool Desk::wants_cycle() const { return synced_ && engine_->needs_tick(now_); }
+
+void Desk::cycle() {
+  put_dirty_nodes();
+  for (Effect& effect : engine_->tick(now_)) effects_.push_back(std::move(effect));
+  settle();
+}
+
+std::optional<Instant> Desk::next_wake() const {
+  std::optional<Instant> wake = engine_->next_deadline();
+  const auto sooner = [&](Instant due) {
+    if (!wake || due < *wake) wake = due;
+  };
+  for (const std::string& id : held_) sooner(units_.at(id).retry_at);
+  for (const std::string& id : hollow_)
+    for (const Slot& slot : units_.at(id).slots)
+      if (slot.pod.empty() && slot.stage != Stage::Done)
+        sooner(slot.empty_since + options_.member_timeout);
+  for (const std::string& name : wrong_leases_) {
+    const LeaseRecord& record = leases_.at(name);
+    sooner(std::max(record.seen, record.ordered) + options_.lease_patience);
+  }
+  if (!retries_.empty()) sooner(retries_.begin()->first);
+  if (!tell_at_.empty()) sooner(tell_at_.begin()->first);
+  return wake;
+}
+
+std::vector<Order> Desk::take() {
+  put_dirty_nodes();
+  settle();
+  if (synced_) tell_waiting();
+  tell_claims();
+  return std::exchange(orders_, {});
+}
+
+// ---------------------------------------------------------------- engine
+
+Status Desk::tell(const Command& command) {
+  Result<Effects> effects = engine_->handle(command, now_);
+  if (!effects) return effects.error();
+  for (Effect& effect : *effects) effects_.push_back(std::move(effect));
+  return ok_status();
+}
+
+// Working off an effect may tell the engine something, which has effects of its own.
+void Desk::settle() {
+  if (settling_) return;
+  settling_ = true;
+  while (!effects_.empty())
+    for (const Effect& effect : std::exchange(effects_, {}))
+      std::visit([&](const auto& e) { on(e); }, effect);
+  settling_ = false;
+}
+
+Desk::Slot* Desk::find_slot(const TaskRef& task) {
+  const auto unit = units_.find(task.job);
+  if (unit == units_.end()) return nullptr;
+  for (Slot& slot : unit->second.slots)
+    if (slot.task == task) return &slot;
+  return nullptr;
+}
+
+Desk::Slot* Desk::slot_of(const PodRecord& record) {
+  return record.unit.empty() ? nullptr : &units_.at(record.unit).slots[record.slot];
+}
+
+void Desk::on(const StartTasks& effect) {
+  const auto it = units_.find(effect.job);
+  if (it == units_.end()) return;  // a blocker: it is there already
+  Unit& unit = it->second;
+  std::vector<std::size_t> ready;
+  for (const TaskPlace& place : effect.tasks) {
+    Slot* slot = find_slot(place.task);
+    CHECK_MSG(slot != nullptr, "the engine starts a task that no pod stands for");
+    CHECK_MSG(!slot->place, "the engine starts a task that has a place");
+    slot->place = place;
+    slot->stop = false;
+    if (slot->pod.empty()) continue;  // its pod is still to be made
+    if (slot->stage == Stage::Bound) {
+      // The engine lost the place of a pod that is bound: its node is gone. The pod has to go, too;
+      // the one that is made in its stead gets this place.
+      evict(pods_.at(slot->pod), "NodeLost", "its node was lost; a new place is ready");
+      continue;
+    }
+    ready.push_back(static_cast<std::size_t>(slot - unit.slots.data()));
+  }
+  if (!ready.empty()) bind(unit, std::move(ready));
+}
+
+void Desk::on(const StopTasks& effect) {
+  const std::string message =
+      std::string(to_string(effect.reason)) +
+      (effect.for_job.empty() ? std::string{} : " to make room for " + title_of(effect.for_job));
+  for (const TaskRef& task : effect.tasks) {
+    Slot* slot = find_slot(task);
+    if (slot == nullptr) {
+      (void)tell(TaskEnded{task, Outcome::Stopped});
+      continue;
+    }
+    slot->stop = true;
+    if (slot->stage == Stage::Binding) continue;  // its result comes first
+    if (slot->pod.empty() || slot->stage == Stage::Waiting)
+      give_back(*slot, Outcome::Stopped);
+    else
+      evict(pods_.at(slot->pod), to_string(effect.reason), message);
+  }
+}
+
+void Desk::on(const NominateTasks& effect) {
+  for (const TaskPlace& place : effect.tasks) {
+    const Slot* slot = find_slot(place.task);
+    if (slot == nullptr || slot->pod.empty()) continue;
+    PodRecord& record = pods_.at(slot->pod);
+    record.nominated_node = place.node;
+    will_tell(record);
+  }
+}
+
+std::string Desk::title_of(const std::string& job) const {
+  const auto it = units_.find(job);
+  if (it == units_.end()) return job;
+  if (!it->second.gang.empty()) return "gang " + it->second.gang;
+  const auto pod = pods_.find(it->second.slots.front().pod);
+  return pod == pods_.end() ? job : "pod " + pod->second.pod.meta.key();
+}
+
+void Desk::on(const JobChanged& effect) {
+  const auto it = units_.find(effect.job);
+  if (it == units_.end()) return;
+  // The engine has ended it (cancelled by us, failed, completed): what is left of its pods is
+  // looked at anew.
+  if (engine_->cluster().find_job(effect.job).valid()) return;
+  dissolve(effect.job);
+}
+
+}  // namespace gs::kube

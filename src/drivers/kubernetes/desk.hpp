@@ -1,0 +1,272 @@
+// Desk: what the API server says, in the engine's words, and what the engine decides, in
+// Kubernetes' words. It owns the engine.
+//
+// No thread, clock or I/O: one thread calls it, `now` comes with begin(). A turn is begin(), any
+// number of objects and results, perhaps a cycle(), and take(): orders for the binder and teller.
+// Until synced() objects are only kept: who sees half of the pods would give out GPUs twice.
+//
+// A *unit* is one job of the engine: a pod by itself, or all pods of a gang, one slot each.
+//
+// Invariants:
+// - a pod is in at most one slot, a slot has at most one pod;
+// - a place that the engine gave a slot is given back exactly once: when its pod has gone, when it
+//   could not be bound, or when no pod came for it;
+// - between Bind and its result a slot keeps its pod and its place.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "drivers/kubernetes/orders.hpp"
+#include "drivers/kubernetes/pod_ask.hpp"
+#include "engine/engine.hpp"
+#include "wire/kube/claim.hpp"
+#include "wire/kube/lease.hpp"
+#include "wire/kube/pod.hpp"
+
+namespace gs::kube {
+
+inline constexpr const char* kOthersTenant = "others";
+
+// Pods that a node's agent has seen on devices: uid to ids.
+using DevicesInUse = std::map<std::string, std::vector<int>>;
+
+PodName name_of(const Pod& pod);
+
+struct DeskOptions {
+  Config config;
+  std::vector<std::string> levels;  // of nodes' network paths, outermost first
+  std::vector<std::string> scheduler_names = {"gpu-scheduler", "topology-aware-scheduler"};
+  bool leases = true;
+  bool alone = false;  // leader election is on: nobody but us gives out GPUs
+  // A gang's place is kept so long for a pod that its controller has to make anew.
+  Duration member_timeout = seconds(60);
+  // Somebody else's lease on a pod that is not bound is broken after so long.
+  Duration lease_patience = seconds(10);
+  Duration first_backoff = seconds(1), max_backoff = seconds(60);
+};
+
+class Desk {
+ public:
+  // What a pod asks for; asked again whenever something that it refers to has changed.
+  using AskOf = std::function<PodAsk(const Pod&)>;
+
+  Desk(DeskOptions options, AskOf ask_of);
+
+  // --- the turn ---
+  void begin(Instant now);
+  bool wants_cycle() const;
+  void cycle();
+  std::optional<Instant> next_wake() const;
+  std::vector<Order> take();
+
+  // --- what the API server says ---
+  void put(const Pod& pod);
+  void remove_pod(const std::string& uid);
+  // In the engine's words, as if nobody but us used it.
+  void put_node(gs::Node node, DevicesInUse in_use);
+  void remove_node(const std::string& name);
+  void put(const Lease& lease);
+  void remove_lease(const std::string& name);
+  void put(const Tenant& tenant);
+  void reconsider(const std::string& uid);  // what this pod refers to has changed
+  void synced();
+
+  // --- what came of orders ---
+  void done(const BindDone& result);
+
+  // --- looking ---
+  const Engine& engine() const { return *engine_; }
+  Instant now() const { return now_; }
+  const Pod* pod(const std::string& uid) const;
+  Result<Explanation> explain(const std::string& uid);
+
+ private:
+  enum class Stage : std::uint8_t {
+    Waiting,  // has no place, or no pod for it
+    Binding,  // ordered
+    Bound,    // its pod is bound to its place
+    Done,     // its pod has ended well, or is not needed any more
+  };
+
+  struct Slot {
+    TaskRef task;
+    std::string pod;  // uid; empty: none (any more)
+    Stage stage = Stage::Waiting;
+    std::optional<TaskPlace> place;  // that the engine gave it
+    bool stop = false;               // the engine wants it back
+    Instant empty_since;
+  };
+
+  struct Unit {
+    std::string id;    // of the engine's job
+    std::string gang;  // "namespace/name"; empty: a pod by itself
+    std::vector<TaskRequest> groups;
+    std::vector<Slot> slots;
+    Instant retry_at;  // while it is held
+    Duration backoff;
+  };
+
+  struct PodRecord {
+    Pod pod;
+    PodAsk ask;
+    bool ours = false;
+    bool gone = false;  // from the API server; kept until its Bind has a result
+    std::string unit;   // empty: none
+    std::size_t slot = 0;
+    int rounds = 0;                    // units that it has had by itself
+    std::optional<TaskPlace> place;    // where it is bound
+    std::optional<Resources> charged;  // what it takes of its node as somebody else's
+    std::string nominated_node;
+    Tell told;
+    Duration told_pause;
+    std::optional<Instant> tell_at;
+  };
+
+  struct GangRecord {
+    std::set<std::string> pods;  // alive and in no unit
+    std::string unit;            // empty: not whole yet
+  };
+
+  struct ClaimRecord {
+    std::set<std::string> pods;  // that use it
+    ClaimStatus told;
+  };
+
+  struct NodeRecord {
+    std::optional<gs::Node> node;  // as if nobody but us used it
+    DevicesInUse in_use;
+    Resources used_by_others;
+    std::set<std::string> pods;  // bound here and alive
+    bool in_engine = false;
+    std::string error;  // why the engine does not take it
+  };
+
+  struct LeaseRecord {
+    Lease lease;
+    Instant seen;        // unchanged since
+    bool wrong = false;  // names a pod that does not have this GPU
+    Instant ordered;     // when a Release or Break of it was ordered last
+  };
+
+  struct Blocker {
+    std::string node;
+    int gpu = 0;
+    std::string job;  // of the engine; empty: the GPU is still taken
+  };
+
+  struct BindRecord {
+    std::string unit;
+    std::vector<std::size_t> slots;
+  };
+
+  // --- engine (desk.cpp) ---
+  Status tell(const Command& command);  // its effects wait for settle()
+  void settle();
+  void on(const StartTasks& effect);
+  void on(const StopTasks& effect);
+  void on(const NominateTasks& effect);
+  void on(const JobChanged& effect);
+  Slot* find_slot(const TaskRef& task);
+  Slot* slot_of(const PodRecord& record);
+  std::string title_of(const std::string& job) const;  // as people know it
+
+  // --- pods (desk_pods.cpp) ---
+  void look_at(PodRecord& record);
+  void ask(PodRecord& record);
+  void consider(PodRecord& record);  // an unbound pod of ours: into a unit, if it can
+  void adopt(PodRecord& record);     // a bound pod: its place is taken
+  void form_adopted(PodRecord& record);
+  bool adopt_member(PodRecord& record);
+  void step_out(PodRecord& record);
+  void leave(PodRecord& record);
+  std::vector<std::string> pods_by_age() const;
+
+  // --- units (desk_units.cpp); units end in dissolve() only, when the engine's job has ended ---
+  Status enter(Unit& unit, const PodRecord& first, const TopologyWish& topology, int min);
+  void form_single(PodRecord& record);
+  void refuse(PodRecord& record, std::string message);
+  void join_gang(PodRecord& record);
+  void form_gang(const std::string& key);
+  void fill(Unit& unit, std::size_t index, PodRecord& record);
+  void count_members(const Unit& unit);
+  void slot_empties(Unit& unit, Slot& slot, bool succeeded);
+  void check_members();
+  void hold(Unit& unit, bool back_off);
+  void release_held(Unit& unit);
+  void dissolve(const std::string& id);
+
+  // --- binding (desk_bind.cpp) ---
+  void bind(Unit& unit, std::vector<std::size_t> slots);
+  void evict(PodRecord& record, const std::string& reason, const std::string& message);
+  void bound(Unit& unit, Slot& slot);
+  void not_bound(Unit& unit, Slot& slot, const PodBound& result);
+  void give_back(Slot& slot, Outcome outcome);
+
+  // --- nodes and what others take (desk_nodes.cpp) ---
+  void touch_node(const std::string& name) { dirty_nodes_.insert(name); }
+  void put_dirty_nodes();
+  void forget_places(const std::string& name);
+  void lose_gangs(const std::string& name);
+  void charge(PodRecord& record);
+  void discharge(PodRecord& record);
+  std::vector<int> devices_of(const PodRecord& record) const;
+  std::vector<MigPlace> instances_of(const PodRecord& record) const;
+  void block(const std::string& key, const std::string& node, const std::vector<int>& gpus);
+  void stand(const std::string& key);
+  void stand_waiting();
+  void unblock(const std::string& key);
+
+  // --- leases (desk_leases.cpp) ---
+  bool holds(const std::string& uid, const Lease& lease) const;
+  void judge(LeaseRecord& record);
+  void lease_taken(const std::string& node, int gpu, const std::string& holder);
+  void check_leases();
+  void order_lease_gone(LeaseRecord& record, const std::string& uid);
+  void release_leases(const PodRecord& record, const TaskPlace& place);
+
+  // --- words (desk_tell.cpp) ---
+  void will_tell(PodRecord& record);
+  void tell_waiting();
+  Tell words_for(const PodRecord& record);
+  void touch_claim(const PodRecord& record);
+  void tell_claims();
+  ClaimStatus claim_status(const ClaimRecord& claim) const;
+
+  DeskOptions options_;
+  AskOf ask_of_;
+  std::unique_ptr<Engine> engine_;
+  Instant now_;
+  bool synced_ = false;
+  std::unordered_map<std::string, PodRecord> pods_;  // by uid
+  std::map<std::string, GangRecord> gangs_;          // by "namespace/name"
+  std::unordered_map<std::string, Unit> units_;      // by id
+  std::map<std::string, NodeRecord> nodes_;
+  std::map<std::string, LeaseRecord> leases_;                          // by name
+  std::map<std::pair<std::string, std::string>, ClaimRecord> claims_;  // by namespace and name
+  std::map<std::uint64_t, BindRecord> binds_;                          // without a result yet
+  std::map<std::string, std::vector<Blocker>> blockers_;               // by key
+  std::set<std::string> waiting_blockers_;                             // for a GPU to be free
+  std::set<std::string> dirty_nodes_;
+  std::set<std::pair<std::string, std::string>> dirty_claims_;
+  std::set<std::string> wrong_leases_;
+  std::set<std::string> held_;                         // units
+  std::set<std::string> hollow_;                       // units with an empty slot
+  std::set<std::pair<Instant, std::string>> retries_;  // pods to look at again
+  std::set<std::pair<Instant, std::string>> tell_at_;  // pods that have to be told something
+  std::vector<Effect> effects_;
+  std::vector<Order> orders_;
+  std::uint64_t last_bind_ = 0;
+  std::uint64_t last_gang_ = 0;
+  std::uint64_t last_blocker_ = 0;
+  bool settling_ = false;
+};
+
+}  // namespace gs::kube

@@ -1,0 +1,114 @@
+// From a place that the engine gave to a pod that is bound there, and back again.
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "drivers/kubernetes/desk.hpp"
+
+namespace gs::kube {
+
+void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
+  Bind order;
+  order.id = ++last_bind_;
+  for (const std::size_t index : slots) {
+    Slot& slot = unit.slots[index];
+    const PodRecord& record = pods_.at(slot.pod);
+    const GpuRequest& gpu = record.ask.request.gpu;
+    PodPlace place;
+    place.pod = name_of(record.pod);
+    place.resource_version = record.pod.meta.resource_version;
+    place.node = slot.place->node;
+    place.gpus = slot.place->gpus;
+    place.mig = slot.place->mig;
+    if (gpu.sharing == Sharing::Shared) {
+      place.milli = gpu.milli;
+      place.memory_mib = gpu.memory_mib;
+    }
+    place.index = record.ask.index;
+    place.volume_claims = record.ask.volume_claims;
+    slot.stage = Stage::Binding;
+    touch_claim(record);
+    order.pods.push_back(std::move(place));
+  }
+  binds_[order.id] = {unit.id, std::move(slots)};
+  orders_.emplace_back(std::move(order));
+}
+
+void Desk::evict(PodRecord& record, const std::string& reason, const std::string& message) {
+  if (record.pod.meta.deleted) return;  // on its way out already
+  orders_.emplace_back(Evict{name_of(record.pod), reason, message});
+}
+
+void Desk::done(const BindDone& result) {
+  const auto it = binds_.find(result.id);
+  if (it == binds_.end()) return;
+  const BindRecord bind = std::move(it->second);
+  binds_.erase(it);
+  const auto unit = units_.find(bind.unit);
+  CHECK_MSG(unit != units_.end(), "a unit vanished while its pods were being bound");
+  for (std::size_t i = 0; i < bind.slots.size() && i < result.pods.size(); ++i) {
+    Slot& slot = unit->second.slots[bind.slots[i]];
+    if (slot.stage != Stage::Binding) continue;
+    if (result.pods[i].failure == BindFailure::None)
+      bound(unit->second, slot);
+    else
+      not_bound(unit->second, slot, result.pods[i]);
+  }
+  settle();
+}
+
+void Desk::bound(Unit& unit, Slot& slot) {
+  slot.stage = Stage::Bound;
+  unit.backoff = {};
+  PodRecord& record = pods_.at(slot.pod);
+  record.place = *slot.place;
+  record.nominated_node.clear();
+  nodes_[slot.place->node].pods.insert(slot.pod);
+  (void)tell(TaskStarted{slot.task});
+  touch_claim(record);
+  if (slot.stop) evict(record, "Preempted", "was stopped while it was being bound");
+  look_at(record);  // it may have ended while the answer was under way
+}
+
+void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
+  slot.stage = Stage::Waiting;
+  const TaskPlace place = *slot.place;
+  PodRecord& record = pods_.at(slot.pod);
+  give_back(slot, Outcome::Stopped);
+  stand_waiting();
+  if (result.failure == BindFailure::LeaseTaken && result.gpu >= 0)
+    lease_taken(place.node, result.gpu, result.holder);
+  touch_claim(record);
+  will_tell(record);
+  if (record.gone || record.pod.ended() || record.pod.meta.deleted ||
+      !record.pod.node_name.empty()) {
+    look_at(record);
+    return;
+  }
+  switch (result.failure) {
+    case BindFailure::None:
+    case BindFailure::Sibling:
+    case BindFailure::LeaseTaken:
+      break;  // the engine looks for another place at once
+    case BindFailure::PodChanged:
+    case BindFailure::PodGone:
+    case BindFailure::Bound:
+      hold(unit, false);  // what it has become is on its way to us
+      break;
+    case BindFailure::NodeGone:
+    case BindFailure::Refused:
+    case BindFailure::Failed:
+      orders_.emplace_back(Note{name_of(record.pod), true, "FailedBinding", result.message});
+      hold(unit, true);
+      break;
+  }
+}
+
+// Without a place in the engine's books there is nothing to give back: the engine lost it before.
+void Desk::give_back(Slot& slot, Outcome outcome) {
+  if (!slot.place) return;
+  slot.place.reset();
+  slot.stop = false;
+  (void)tell(TaskEnded{slot.task, outcome});
+}
+
+}  // namespace gs::kube

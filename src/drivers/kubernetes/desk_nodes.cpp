@@ -1,0 +1,229 @@
+// Nodes, and what other people's pods take of them.
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "drivers/kubernetes/desk.hpp"
+#include "wire/kube/claim.hpp"
+#include "wire/kube/instances.hpp"
+#include "wire/kube/names.hpp"
+#include "wire/kube/pod_resources.hpp"
+
+namespace gs::kube {
+namespace {
+
+void add(Resources& sum, const Resources& part, int sign) {
+  sum.cpu_milli += sign * part.cpu_milli;
+  sum.memory_bytes += sign * part.memory_bytes;
+  for (const NamedAmount& amount : part.named) {
+    const auto same = std::find_if(sum.named.begin(), sum.named.end(),
+                                   [&](const NamedAmount& n) { return n.name == amount.name; });
+    if (same != sum.named.end())
+      same->amount += sign * amount.amount;
+    else
+      sum.named.push_back({amount.name, sign * amount.amount});
+  }
+}
+
+// Others may have taken more than there is.
+void take_off(Resources& capacity, const Resources& used) {
+  capacity.cpu_milli = std::max<std::int64_t>(0, capacity.cpu_milli - used.cpu_milli);
+  capacity.memory_bytes = std::max<std::int64_t>(0, capacity.memory_bytes - used.memory_bytes);
+  for (NamedAmount& amount : capacity.named)
+    for (const NamedAmount& other : used.named)
+      if (other.name == amount.name)
+        amount.amount = std::max<std::int64_t>(0, amount.amount - other.amount);
+}
+
+}  // namespace
+
+void Desk::put_node(gs::Node node, DevicesInUse in_use) {
+  NodeRecord& record = nodes_[node.name];
+  record.in_use = std::move(in_use);
+  const std::string name = node.name;
+  const bool was_ready = record.node && record.node->ready;
+  record.node = std::move(node);
+  if (!synced_) return;
+  touch_node(name);
+  if (was_ready && !record.node->ready) lose_gangs(name);
+}
+
+void Desk::put_dirty_nodes() {
+  for (const std::string& name : std::exchange(dirty_nodes_, {})) {
+    const auto it = nodes_.find(name);
+    if (it == nodes_.end() || !it->second.node) continue;
+    NodeRecord& record = it->second;
+    gs::Node node = *record.node;
+    take_off(node.capacity, record.used_by_others);
+    if (Status put = tell(PutNode{std::move(node)}); !put) {
+      record.error = put.error().message;
+      continue;
+    }
+    record.error.clear();
+    if (std::exchange(record.in_engine, true)) continue;
+    for (const std::string& uid : std::vector<std::string>(record.pods.begin(), record.pods.end()))
+      if (const auto pod = pods_.find(uid); pod != pods_.end()) look_at(pod->second);
+    for (auto& [lease, lease_record] : leases_)
+      if (lease_record.lease.node == name) judge(lease_record);
+  }
+}
+
+void Desk::remove_node(const std::string& name) {
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return;
+  NodeRecord& record = it->second;
+  record.node.reset();
+  if (record.in_engine) {
+    forget_places(name);
+    record.in_engine = false;
+    (void)tell(RemoveNode{name});
+  }
+  if (record.pods.empty()) nodes_.erase(it);
+  settle();
+}
+
+// The engine is about to lose what is on this node: nothing is left there to be given back.
+void Desk::forget_places(const std::string& name) {
+  for (const std::string& uid : nodes_.at(name).pods) {
+    const auto it = pods_.find(uid);
+    if (it == pods_.end()) continue;
+    if (it->second.charged) discharge(it->second);
+    if (Slot* slot = slot_of(it->second); slot != nullptr && slot->stage == Stage::Bound)
+      slot->place.reset();
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, blockers] : blockers_)
+    if (!blockers.empty() && blockers.front().node == name) keys.push_back(key);
+  for (const std::string& key : keys) unblock(key);
+}
+
+// A gang with a member on a node that does not answer starts over elsewhere. The member that is
+// there keeps its devices until it has certainly gone; pods by themselves are left to Kubernetes,
+// which evicts them as their tolerations say.
+void Desk::lose_gangs(const std::string& name) {
+  const std::set<std::string> pods = nodes_.at(name).pods;
+  for (const std::string& uid : pods) {
+    const auto it = pods_.find(uid);
+    if (it == pods_.end() || it->second.unit.empty()) continue;
+    PodRecord& record = it->second;
+    Slot& slot = *slot_of(record);
+    if (units_.at(record.unit).gang.empty() || slot.stage != Stage::Bound || !slot.place) continue;
+    const std::vector<int> gpus = slot.place->gpus;
+    give_back(slot, Outcome::NodeLost);
+    block("pod:" + uid, name, gpus);
+    record.charged = Resources{};  // its CPU and memory don't matter while nothing goes there
+    evict(record, "NodeNotReady", "node " + name + " is not ready; its gang starts over elsewhere");
+  }
+  settle();
+}
+
+void Desk::put(const Tenant& tenant) {
+  (void)tell(PutTenant{tenant});
+  settle();
+}
+
+// ---------------------------------------------------------------- what others take
+
+void Desk::charge(PodRecord& record) {
+  const Result<PodResources> takes = pod_resources(record.pod);
+  record.charged = takes ? takes->resources : Resources{};
+  add(nodes_.at(record.pod.node_name).used_by_others, *record.charged, +1);
+  touch_node(record.pod.node_name);
+  const std::vector<int> gpus = devices_of(record);
+  if (!gpus.empty()) block("pod:" + record.pod.meta.uid, record.pod.node_name, gpus);
+}
+
+void Desk::discharge(PodRecord& record) {
+  add(nodes_.at(record.pod.node_name).used_by_others, *record.charged, -1);
+  record.charged.reset();
+  touch_node(record.pod.node_name);
+  unblock("pod:" + record.pod.meta.uid);
+}
+
+// The devices of a bound pod: as we wrote on it, as the node's agent sees it use them, or else, as
+// many as it asked for from the end, where we give out last.
+std::vector<int> Desk::devices_of(const PodRecord& record) const {
+  if (const std::string* text = record.pod.meta.annotation(kAllocatedAnnotation)) {
+    const Result<Allocated> allocated = parse_allocated(*text);
+    if (allocated && allocated->node == record.pod.node_name) return allocated->gpus;
+  }
+  const NodeRecord& node = nodes_.at(record.pod.node_name);
+  if (const auto seen = node.in_use.find(record.pod.meta.uid); seen != node.in_use.end())
+    return seen->second;
+  const Result<PodResources> takes = pod_resources(record.pod);
+  std::vector<int> gpus;
+  const NodeId id = engine_->cluster().find_node(record.pod.node_name);
+  if (!takes || takes->gpus == 0 || !id.valid()) return gpus;
+  const NodeState& state = engine_->cluster().node(id);
+  for (int gpu = state.layout->count - 1; gpu >= 0 && static_cast<int>(gpus.size()) < takes->gpus;
+       --gpu)
+    if (state.gpus[static_cast<std::size_t>(gpu)].milli.used == 0) gpus.push_back(gpu);
+  std::sort(gpus.begin(), gpus.end());
+  return gpus;
+}
+
+std::vector<MigPlace> Desk::instances_of(const PodRecord& record) const {
+  std::vector<MigPlace> places;
+  if (const std::string* text = record.pod.meta.annotation(kInstancesAnnotation))
+    if (Result<std::vector<MigPlace>> parsed = parse_instances(*text)) places = std::move(*parsed);
+  return places;
+}
+
+// A job that nobody may evict stands for what somebody else holds, one for each GPU. Where a GPU is
+// still taken (a pod of ours is about to fail to bind there), its blocker waits for it.
+void Desk::block(const std::string& key, const std::string& node, const std::vector<int>& gpus) {
+  std::vector<Blocker>& blockers = blockers_[key];
+  for (const int gpu : gpus) {
+    const bool known = std::any_of(blockers.begin(), blockers.end(), [&](const Blocker& blocker) {
+      return blocker.node == node && blocker.gpu == gpu;
+    });
+    if (!known) blockers.push_back({node, gpu, {}});
+  }
+  stand(key);
+}
+
+void Desk::stand(const std::string& key) {
+  bool all = true;
+  for (Blocker& blocker : blockers_.at(key)) {
+    if (!blocker.job.empty()) continue;
+    Job job;
+    job.id = "others:" + key + "#" + std::to_string(++last_blocker_);
+    job.name = key;
+    job.tenant = kOthersTenant;
+    Group group;
+    group.name = "devices";
+    group.request.gpu.count = 1;
+    job.groups.push_back(std::move(group));
+    const std::string id = job.id;
+    const Status submitted = tell(SubmitJob{std::move(job)});
+    CHECK_MSG(submitted.ok(), submitted.ok() ? "" : submitted.error().message);
+    if (tell(AdoptTask{{id, 0, 0}, blocker.node, {blocker.gpu}, {}, now_, false})) {
+      blocker.job = id;
+    } else {
+      (void)tell(CancelJob{id});
+      all = false;
+    }
+  }
+  if (all)
+    waiting_blockers_.erase(key);
+  else
+    waiting_blockers_.insert(key);
+}
+
+void Desk::stand_waiting() {
+  for (const std::string& key :
+       std::vector<std::string>(waiting_blockers_.begin(), waiting_blockers_.end()))
+    stand(key);
+}
+
+void Desk::unblock(const std::string& key) {
+  const auto it = blockers_.find(key);
+  if (it == blockers_.end()) return;
+  const std::vector<Blocker> blockers = std::move(it->second);
+  blockers_.erase(it);
+  waiting_blockers_.erase(key);
+  for (const Blocker& blocker : blockers)
+    if (!blocker.job.empty()) (void)tell(TaskEnded{{blocker.job, 0, 0}, Outcome::Succeeded});
+  stand_waiting();
+}
+
+}  // namespace gs::kube

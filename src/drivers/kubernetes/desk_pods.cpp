@@ -1,0 +1,210 @@
+// Pods: they arrive, are bound by us or by others, change, and go.
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "drivers/kubernetes/desk.hpp"
+#include "wire/kube/pod_resources.hpp"
+
+namespace gs::kube {
+
+void Desk::put(const Pod& pod) {
+  const std::string& uid = pod.meta.uid;
+  if (pod.ended() && !pods_.contains(uid)) return;
+  PodRecord& record = pods_[uid];
+  const bool changed = record.pod.meta.resource_version != pod.meta.resource_version;
+  record.pod = pod;
+  const auto& names = options_.scheduler_names;
+  record.ours = std::find(names.begin(), names.end(), pod.scheduler_name) != names.end();
+  if (!pod.node_name.empty()) nodes_[pod.node_name].pods.insert(uid);
+  if (!synced_) return;
+  if (changed && !record.unit.empty()) release_held(units_.at(record.unit));
+  look_at(record);
+  settle();
+}
+
+// Brings the books in line with what the pod is now.
+void Desk::look_at(PodRecord& record) {
+  Slot* slot = slot_of(record);
+  if (slot != nullptr && slot->stage == Stage::Binding) return;  // its result comes first
+  if (record.gone || record.pod.ended()) {
+    leave(record);
+  } else if (!record.pod.node_name.empty()) {
+    if (slot == nullptr || slot->stage != Stage::Bound) adopt(record);
+  } else if (record.pod.meta.deleted) {
+    leave(record);  // it never began: nothing has to end
+  } else if (record.ours && slot == nullptr) {
+    consider(record);
+  }
+}
+
+void Desk::consider(PodRecord& record) {
+  ask(record);
+  will_tell(record);
+  if (!record.pod.gates.empty()) {
+    record.ask.reason = "SchedulingGated";
+    record.ask.waits_for = "scheduling gate " + record.pod.gates.front() + " is closed";
+  }
+  if (!record.ask.waits_for.empty()) return;
+  if (record.ask.gang.empty())
+    form_single(record);
+  else
+    join_gang(record);
+}
+
+void Desk::ask(PodRecord& record) {
+  record.ask = ask_of_(record.pod);
+  if (record.ask.claim.empty()) return;
+  claims_[{record.pod.meta.ns, record.ask.claim}].pods.insert(record.pod.meta.uid);
+  touch_claim(record);
+}
+
+void Desk::reconsider(const std::string& uid) {
+  const auto it = pods_.find(uid);
+  if (!synced_ || it == pods_.end() || !it->second.unit.empty()) return;
+  if (!it->second.pod.node_name.empty()) return;
+  if (!it->second.ask.gang.empty()) gangs_[it->second.ask.gang].pods.erase(uid);
+  look_at(it->second);
+  settle();
+}
+
+// A bound pod holds what it has, whoever bound it. One of ours that the engine can take over gets a
+// task; every other is taken off what its node offers.
+void Desk::adopt(PodRecord& record) {
+  const auto node = nodes_.find(record.pod.node_name);
+  if (node == nodes_.end() || !node->second.in_engine || record.charged) return;
+  // Its leases have kept the engine off its devices until now.
+  for (const int gpu : devices_of(record))
+    if (const auto lease = leases_.find(gpu_lease_name(record.pod.node_name, gpu));
+        lease != leases_.end())
+      judge(lease->second);
+  if (record.ours && record.unit.empty()) form_adopted(record);
+  if (!record.unit.empty() && adopt_member(record)) return;
+  if (!record.unit.empty()) step_out(record);
+  charge(record);
+}
+
+void Desk::form_adopted(PodRecord& record) {
+  ask(record);
+  // It runs where it was put: what it once asked for does not matter any more, what it holds does.
+  const std::vector<int> gpus = devices_of(record);
+  TaskRequest& request = record.ask.request;
+  if (request.gpu.sharing != Sharing::Mig) request.gpu.count = static_cast<int>(gpus.size());
+  request.gpu.pinned_ids.clear();
+  form_single(record);
+}
+
+// It was bound where the engine has no room for it: the engine stops thinking of it.
+void Desk::step_out(PodRecord& record) {
+  Slot& slot = *slot_of(record);
+  const Unit& unit = units_.at(record.unit);
+  record.unit.clear();
+  slot.pod.clear();
+  slot.stage = Stage::Done;
+  if (unit.gang.empty())
+    (void)tell(CancelJob{unit.id});
+  else
+    (void)tell(AdoptTask{slot.task, {}, {}, {}, now_, true});
+}
+
+bool Desk::adopt_member(PodRecord& record) {
+  Slot& slot = *slot_of(record);
+  const std::vector<MigPlace> mig = instances_of(record);
+  TaskPlace place{slot.task, record.pod.node_name,
+                  mig.empty() ? devices_of(record) : std::vector<int>{}, mig};
+  const Instant since = record.pod.started.ms > 0 ? record.pod.started : record.pod.meta.created;
+  if (Status adopted = tell(AdoptTask{slot.task, place.node, place.gpus, place.mig, since, false});
+      !adopted)
+    return false;
+  slot.place = place;
+  slot.stage = Stage::Bound;
+  record.place = std::move(place);
+  touch_claim(record);
+  return true;
+}
+
+void Desk::remove_pod(const std::string& uid) {
+  const auto it = pods_.find(uid);
+  if (it == pods_.end()) return;
+  it->second.gone = true;
+  if (!synced_) {
+    nodes_[it->second.pod.node_name].pods.erase(uid);
+    pods_.erase(it);
+    return;
+  }
+  look_at(it->second);
+  settle();
+}
+
+// The pod holds nothing any more.
+void Desk::leave(PodRecord& record) {
+  const std::string uid = record.pod.meta.uid;
+  const bool succeeded = record.pod.phase == PodPhase::Succeeded;
+  if (const auto node = nodes_.find(record.pod.node_name); node != nodes_.end())
+    node->second.pods.erase(uid);
+  if (record.charged) discharge(record);
+  if (record.place) release_leases(record, *record.place);
+  if (!record.ask.gang.empty()) gangs_[record.ask.gang].pods.erase(uid);
+  if (!record.ask.claim.empty()) {
+    claims_[{record.pod.meta.ns, record.ask.claim}].pods.erase(uid);
+    touch_claim(record);
+  }
+  if (Slot* slot = slot_of(record); slot != nullptr) {
+    Unit& unit = units_.at(record.unit);
+    record.unit.clear();
+    record.place.reset();
+    slot_empties(unit, *slot, succeeded);
+  }
+  if (record.gone) pods_.erase(uid);
+}
+
+const Pod* Desk::pod(const std::string& uid) const {
+  const auto it = pods_.find(uid);
+  return it == pods_.end() ? nullptr : &it->second.pod;
+}
+
+Result<Explanation> Desk::explain(const std::string& uid) {
+  const auto it = pods_.find(uid);
+  if (it == pods_.end()) return not_found("there is no such pod");
+  if (it->second.unit.empty()) {
+    Explanation waits;
+    waits.state = "waiting";
+    waits.why = Why{};
+    waits.why->sentence = it->second.ask.waits_for;
+    return waits;
+  }
+  return engine_->explain(it->second.unit, now_);
+}
+
+std::vector<std::string> Desk::pods_by_age() const {
+  std::vector<std::pair<std::int64_t, std::string>> order;
+  for (const auto& [uid, record] : pods_) order.emplace_back(record.pod.meta.created.ms, uid);
+  std::sort(order.begin(), order.end());
+  std::vector<std::string> uids;
+  for (auto& [created, uid] : order) uids.push_back(std::move(uid));
+  return uids;
+}
+
+// Everything has been listed: gangs first, so that those of their pods which are bound take their
+// places in them; then all that hold something; then those that wait, the oldest first.
+void Desk::synced() {
+  synced_ = true;
+  const std::vector<std::string> uids = pods_by_age();
+  for (const std::string& uid : uids) {
+    PodRecord& record = pods_.at(uid);
+    if (!record.ours || record.pod.ended() || !record.pod.gates.empty()) continue;
+    ask(record);
+    if (!record.ask.gang.empty() && record.ask.waits_for.empty())
+      gangs_[record.ask.gang].pods.insert(uid);
+  }
+  for (const auto& [key, gang] : gangs_) form_gang(key);
+  for (const auto& [name, node] : nodes_) touch_node(name);
+  put_dirty_nodes();
+  settle();
+  for (const std::string& uid : uids)
+    if (const auto it = pods_.find(uid); it != pods_.end()) look_at(it->second);
+  settle();
+  for (auto& [name, lease] : leases_) judge(lease);
+  settle();
+}
+
+}  // namespace gs::kube

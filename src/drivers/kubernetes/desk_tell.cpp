@@ -1,0 +1,122 @@
+// Words: why pods wait, and what has become of claims.
+#include <algorithm>
+
+#include "drivers/kubernetes/desk.hpp"
+#include "engine/clock_text.hpp"
+
+namespace gs::kube {
+namespace {
+
+// One that is placed in the next cycles need not be told that it waits.
+constexpr Duration kFirstWords = milliseconds(500);
+constexpr Duration kNextWords = seconds(5);
+constexpr Duration kMostBetween = seconds(60);
+// Explaining costs as much as placing: only so many a turn.
+constexpr int kWordsPerTurn = 64;
+
+}  // namespace
+
+void Desk::will_tell(PodRecord& record) {
+  if (record.tell_at) return;
+  record.tell_at = now_ + kFirstWords;
+  tell_at_.emplace(*record.tell_at, record.pod.meta.uid);
+}
+
+void Desk::tell_waiting() {
+  for (int n = 0; n < kWordsPerTurn && !tell_at_.empty() && tell_at_.begin()->first <= now_; ++n) {
+    const std::string uid = tell_at_.begin()->second;
+    tell_at_.erase(tell_at_.begin());
+    const auto it = pods_.find(uid);
+    if (it == pods_.end()) continue;
+    PodRecord& record = it->second;
+    record.tell_at.reset();
+    const bool waits = record.ours && record.pod.node_name.empty() && !record.gone &&
+                       !record.pod.ended() && !record.pod.meta.deleted;
+    const Slot* slot = slot_of(record);
+    if (!waits || (slot != nullptr && slot->stage != Stage::Waiting)) continue;
+    Tell words = words_for(record);
+    const bool same = words == record.told;
+    record.told_pause =
+        same ? std::min(kMostBetween, record.told_pause + record.told_pause) : kNextWords;
+    if (!same) {
+      record.told = words;
+      orders_.emplace_back(std::move(words));
+      touch_claim(record);
+    }
+    record.tell_at = now_ + record.told_pause;
+    tell_at_.emplace(*record.tell_at, uid);
+  }
+}
+
+Tell Desk::words_for(const PodRecord& record) {
+  Tell words{name_of(record.pod), record.ask.reason, record.ask.waits_for, record.nominated_node};
+  if (record.unit.empty()) return words;
+  words.reason = "Unschedulable";
+  const Result<Explanation> known = engine_->explain(record.unit, now_);
+  if (!known) return words;
+  words.message = known->why ? known->why->sentence : "waits for its turn";
+  if (known->expected_start)
+    words.message += "; expected start " + clock_text(*known->expected_start);
+  return words;
+}
+
+// ---------------------------------------------------------------- claims
+
+void Desk::touch_claim(const PodRecord& record) {
+  if (record.ask.claim.empty()) return;
+  dirty_claims_.insert({record.pod.meta.ns, record.ask.claim});
+}
+
+void Desk::tell_claims() {
+  for (const auto& key : std::exchange(dirty_claims_, {})) {
+    ClaimStatus status = claim_status(claims_[key]);
+    ClaimRecord& claim = claims_[key];
+    if (claim.told == status) continue;
+    claim.told = status;
+    orders_.emplace_back(TellClaim{key.first, key.second, std::move(status)});
+    if (claim.pods.empty()) claims_.erase(key);
+  }
+}
+
+ClaimStatus Desk::claim_status(const ClaimRecord& claim) const {
+  ClaimStatus status;
+  status.phase = ClaimPhase::Pending;
+  std::size_t bound = 0, binding = 0;
+  for (const std::string& uid : claim.pods) {
+    const PodRecord& record = pods_.at(uid);
+    if (!record.unit.empty()) {
+      const Slot& slot = units_.at(record.unit).slots[record.slot];
+      binding += slot.stage == Stage::Binding;
+    }
+    if (record.place) {
+      ++bound;
+      ClaimAllocation allocation{record.pod.meta.name, record.place->node, record.place->gpus, {}};
+      for (const MigPlace& instance : record.place->mig) {
+        allocation.mig.push_back(instance.profile);
+        allocation.gpus.push_back(instance.gpu);
+      }
+      status.allocations.push_back(std::move(allocation));
+    } else if (status.message.empty()) {
+      status.message = record.told.message;
+    }
+  }
+  std::sort(status.allocations.begin(), status.allocations.end(),
+            [](const ClaimAllocation& a, const ClaimAllocation& b) { return a.pod < b.pod; });
+  if (bound > 0 && bound == claim.pods.size()) {
+    status.phase = ClaimPhase::Bound;
+    status.message = "allocated";
+  } else if (binding > 0 || bound > 0) {
+    status.phase = ClaimPhase::Reserved;
+  }
+  if (claim.pods.empty()) status.message = "no pod uses this claim";
+  for (const ClaimAllocation& allocation : status.allocations)
+    status.allocated.append(status.allocated.empty() ? "" : " ")
+        .append(allocated_text(allocation.node, allocation.gpus));
+  if (!status.allocations.empty()) {
+    status.node = status.allocations.front().node;
+    status.gpus = status.allocations.front().gpus;
+  }
+  return status;
+}
+
+}  // namespace gs::kube

@@ -1,0 +1,147 @@
+// The desk against an API server that the test plays: what is bound, evicted, said and given back.
+#include "drivers/kubernetes/desk.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "drivers/kubernetes/world_test.hpp"
+
+namespace gs::kube {
+namespace {
+
+TEST(Desk, binds_a_pod_to_a_node_with_a_free_gpu) {
+  World world;
+  world.add_node("n1", 8);
+  const std::string uid = world.add_pod("a", 2);
+  world.play();
+  EXPECT_EQ(world.pod(uid).node_name, "n1");
+  EXPECT_EQ(world.devices(uid).size(), 2U);
+  EXPECT_EQ(world.leases().size(), 2U);
+}
+
+TEST(Desk, a_pod_that_ends_gives_its_gpus_and_leases_back) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string first = world.add_pod("a", 2);
+  world.play();
+  const std::string second = world.add_pod("b", 2);
+  world.play();
+  EXPECT_EQ(world.pod(second).node_name, "");
+  world.end_pod(first, PodPhase::Succeeded);
+  world.play();
+  EXPECT_EQ(world.pod(second).node_name, "n1");
+  EXPECT_EQ(world.leases().size(), 2U);
+}
+
+TEST(Desk, a_pod_that_waits_is_told_why) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string uid = world.add_pod("a", 4);
+  world.play();
+  world.advance(seconds(2));
+  ASSERT_TRUE(world.told().contains(uid));
+  EXPECT_EQ(world.told().at(uid).reason, "Unschedulable");
+  EXPECT_NE(world.told().at(uid).message.find("4 GPUs"), std::string::npos)
+      << world.told().at(uid).message;
+}
+
+TEST(Desk, a_gang_binds_only_when_all_of_it_is_there_and_fits) {
+  World world;
+  world.add_node("n1", 4);
+  world.add_node("n2", 4);
+  const std::string a = world.add_pod("a", 4, "ring", 3);
+  const std::string b = world.add_pod("b", 4, "ring", 3);
+  world.play();
+  EXPECT_EQ(world.pod(a).node_name, "");
+  const std::string c = world.add_pod("c", 4, "ring", 3);
+  world.play();
+  EXPECT_EQ(world.pod(a).node_name + world.pod(b).node_name + world.pod(c).node_name, "");
+  EXPECT_TRUE(world.leases().empty());
+  world.add_node("n3", 4);
+  world.play();
+  EXPECT_NE(world.pod(a).node_name, "");
+  EXPECT_NE(world.pod(b).node_name, "");
+  EXPECT_NE(world.pod(c).node_name, "");
+}
+
+TEST(Desk, pods_of_other_schedulers_keep_what_they_have) {
+  World world;
+  world.add_node("n1", 4);
+  const std::string theirs = world.add_pod("theirs", 3, {}, 0, "default-scheduler");
+  world.bind_by_another(theirs, "n1", {});
+  world.play();
+  const std::string big = world.add_pod("big", 2);
+  const std::string small = world.add_pod("small", 1);
+  world.play();
+  EXPECT_EQ(world.pod(big).node_name, "");
+  EXPECT_EQ(world.pod(small).node_name, "n1");
+  world.remove_pod(theirs);
+  world.play();
+  EXPECT_EQ(world.pod(big).node_name, "n1");
+}
+
+TEST(Desk, a_scheduler_that_starts_anew_finds_what_runs) {
+  World world;
+  world.add_node("n1", 4);
+  const std::string first = world.add_pod("a", 3);
+  world.play();
+  world.restart();
+  const std::string second = world.add_pod("b", 2);
+  world.play();
+  EXPECT_EQ(world.pod(second).node_name, "");
+  world.end_pod(first, PodPhase::Failed);
+  world.play();
+  EXPECT_EQ(world.pod(second).node_name, "n1");
+}
+
+TEST(Desk, a_more_important_pod_evicts_a_lesser_one) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string lesser = world.add_pod("lesser", 2);
+  world.play();
+  const std::string greater = world.add_pod("greater", 2, {}, 0, "gpu-scheduler", 1000);
+  world.play();
+  EXPECT_FALSE(world.exists(lesser));
+  EXPECT_EQ(world.pod(greater).node_name, "n1");
+}
+
+TEST(Desk, somebody_elses_lease_sends_the_pod_elsewhere) {
+  World world(1, false);
+  world.add_node("n1", 1);
+  world.add_node("n2", 1);
+  const std::string theirs = world.add_pod("theirs", 1, {}, 0, "another-scheduler");
+  world.take_lease("n1", 0, theirs, false);  // our watch has not brought it yet
+  const std::string a = world.add_pod("a", 1);
+  const std::string b = world.add_pod("b", 1);
+  world.play();
+  EXPECT_TRUE((world.pod(a).node_name == "n2") != (world.pod(b).node_name == "n2"));
+  EXPECT_TRUE(world.pod(a).node_name.empty() || world.pod(b).node_name.empty());
+  world.advance(seconds(30));  // they never bound it: the lease is broken through the pod
+  EXPECT_FALSE(world.pod(a).node_name.empty() || world.pod(b).node_name.empty());
+}
+
+TEST(Desk, a_lost_member_of_a_gang_is_bound_anew_when_its_pod_is_made_again) {
+  World world;
+  for (const char* name : {"n1", "n2", "n3"}) world.add_node(name, 4);
+  const std::string a = world.add_pod("a", 4, "ring", 2);
+  const std::string b = world.add_pod("b", 4, "ring", 2);
+  world.play();
+  const std::string lost = world.pod(b).node_name;
+  world.set_ready(lost, false);
+  world.play();
+  EXPECT_TRUE(world.pod(b).meta.deleted.has_value());
+  world.remove_pod(b);
+  const std::string again = world.add_pod("b2", 4, "ring", 2);
+  world.play();
+  if (!world.exists(a)) {
+    const std::string a_again = world.add_pod("a2", 4, "ring", 2);
+    world.play();
+    EXPECT_NE(world.pod(a_again).node_name, "");
+  }
+  EXPECT_NE(world.pod(again).node_name, "");
+  EXPECT_NE(world.pod(again).node_name, lost);
+}
+
+}  // namespace
+}  // namespace gs::kube

@@ -1,0 +1,98 @@
+// Random histories: pods, gangs and nodes come and go, watches lag, schedulers die between any two
+// writes, two of them work side by side. At every write no GPU has two users (World::check). In the
+// end, when all is quiet, no lease is left behind and no pod waits beside a free place.
+#include <gtest/gtest.h>
+
+#include "drivers/kubernetes/world_test.hpp"
+
+namespace gs::kube {
+namespace {
+
+class Histories : public testing::TestWithParam<int> {};
+
+void act(World& world, Rng& rng, int& names) {
+  std::vector<std::string> running, all;
+  for (const auto& [uid, pod] : world.pods()) {
+    all.push_back(uid);
+    if (!pod.node_name.empty() && !pod.ended()) running.push_back(uid);
+  }
+  switch (rng.below(10)) {
+    case 0:
+    case 1:
+    case 2:
+      world.add_pod("p" + std::to_string(++names), 1 + static_cast<int>(rng.below(4)), {}, 0,
+                    "gpu-scheduler", static_cast<int>(rng.below(3)) * 100);
+      break;
+    case 3: {
+      const std::string gang = "g" + std::to_string(++names);
+      const int size = 2 + static_cast<int>(rng.below(3));
+      for (int i = 0; i < size; ++i) world.add_pod(gang + "-" + std::to_string(i), 2, gang, size);
+      break;
+    }
+    case 4:
+    case 5:
+      if (!running.empty())
+        world.end_pod(running[rng.below(running.size())],
+                      rng.chance(0.5) ? PodPhase::Succeeded : PodPhase::Failed);
+      break;
+    case 6:
+      if (!all.empty()) world.remove_pod(all[rng.below(all.size())]);
+      break;
+    case 7: {
+      const std::string node = "n" + std::to_string(rng.below(4));
+      if (world.nodes().contains(node)) world.set_ready(node, rng.chance(0.6));
+      break;
+    }
+    case 8:
+      if (world.pods().size() < 12) {
+        const std::string uid = world.add_pod("o" + std::to_string(++names), 1, {}, 0, "other");
+        (void)uid;
+      }
+      break;
+    default:
+      if (rng.chance(0.2)) world.restart(rng.below(world.schedulers()));
+      break;
+  }
+}
+
+// What a quiet world must look like.
+void look(World& world) {
+  for (const auto& [name, node] : world.nodes()) world.set_ready(name, true);
+  world.kill_evicted();
+  world.advance(seconds(90));
+  EXPECT_TRUE(world.left_over().empty()) << world.left_over().front();
+  std::map<std::string, int> used;
+  for (const auto& [uid, pod] : world.pods())
+    if (!pod.node_name.empty() && !pod.ended())
+      used[pod.node_name] += static_cast<int>(world.devices(uid).size());
+  for (const auto& [uid, pod] : world.pods()) {
+    if (!pod.node_name.empty() || pod.ended() || pod.meta.deleted) continue;
+    if (pod.scheduler_name != "gpu-scheduler" || pod.meta.annotation("test/gang") != nullptr)
+      continue;
+    const auto needs = static_cast<int>(pod.containers[0].limits[0].amount.value());
+    for (const auto& [name, node] : world.nodes())
+      EXPECT_LT(static_cast<int>(node.gpus.size()) - used[name], needs)
+          << uid << " waits although " << name << " has room";
+  }
+}
+
+void play_history(int seed, int schedulers) {
+  Rng rng(static_cast<std::uint64_t>(seed));
+  World world(schedulers, schedulers == 1);
+  for (int i = 0; i < 4; ++i) world.add_node("n" + std::to_string(i), 4);
+  int names = 0;
+  for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
+    if (rng.chance(0.15)) act(world, rng, names);
+    if (rng.chance(0.1)) world.kill_evicted();
+    world.step(rng.below(world.schedulers()), rng);
+  }
+  if (!testing::Test::HasFailure()) look(world);
+}
+
+TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), 1); }
+TEST_P(Histories, of_two_schedulers_at_once) { play_history(GetParam() + 1000, 2); }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(0, 60));
+
+}  // namespace
+}  // namespace gs::kube

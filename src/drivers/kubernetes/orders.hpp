@@ -1,0 +1,113 @@
+// What the desk wants written to the API server. The binder and the teller carry it out and put
+// what came of it back into the inbox.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/command.hpp"
+#include "wire/kube/claim.hpp"
+
+namespace gs::kube {
+
+struct PodName {
+  std::string ns, name, uid;
+  bool operator==(const PodName&) const = default;
+};
+
+// A pod and the devices that it gets. Its lease names `pod` as holder.
+struct PodPlace {
+  PodName pod;
+  // As it was when the place was chosen. The Binding is refused if the pod was changed since, which
+  // is how another scheduler can break our leases without a race.
+  std::string resource_version;
+  std::string node;
+  std::vector<int> gpus;
+  std::vector<MigPlace> mig;
+  int milli = 0;                           // of each GPU; 0: whole GPUs
+  std::int64_t memory_mib = 0;             // of each GPU that is shared; 0: not limited
+  int index = -1;                          // among its siblings; -1: none
+  std::vector<std::string> volume_claims;  // that wait for the pod's node
+};
+
+// All leases of all these pods, then all their Bindings; or none of the leases.
+struct Bind {
+  std::uint64_t id = 0;  // comes back with the result
+  std::vector<PodPlace> pods;
+};
+
+// A lease of a pod that has gone, or that was not bound after all. `confirm`: look at the pod
+// itself first, because our picture of it may be older than the lease.
+struct Release {
+  std::string node;
+  int gpu = 0;
+  PodName holder;
+  bool confirm = false;
+};
+
+// A lease whose pod is not bound and which somebody else holds, or held: the pod is changed first,
+// so that a Binding under way is refused; then the lease goes.
+struct Break {
+  std::string node;
+  int gpu = 0;
+  PodName holder;
+};
+
+struct Evict {
+  PodName pod;
+  std::string reason;   // "Preempted"
+  std::string message;  // for people
+};
+
+// Why a pod waits (its condition PodScheduled), and where it will go.
+struct Tell {
+  PodName pod;
+  std::string reason;  // "Unschedulable", "SchedulingGated", ...
+  std::string message;
+  std::string nominated_node;
+  bool operator==(const Tell&) const = default;
+};
+
+// Something that happened to a pod, for its list of events.
+struct Note {
+  PodName pod;
+  bool warning = false;
+  std::string reason, message;
+};
+
+struct TellClaim {
+  std::string ns, name;
+  ClaimStatus status;
+};
+
+using Order = std::variant<Bind, Release, Break, Evict, Tell, Note, TellClaim>;
+
+// --- what came of them ---
+
+enum class BindFailure : std::uint8_t {
+  None,
+  Sibling,     // another pod of the unit could not get its leases
+  LeaseTaken,  // by `holder`, on `gpu`
+  PodChanged,  // since we looked: the next look decides
+  PodGone,
+  NodeGone,
+  Bound,    // somebody bound it before us
+  Refused,  // by the API server, for good: `message` says why
+  Failed,   // the API server could not be reached or had no time
+};
+
+struct PodBound {
+  PodName pod;
+  BindFailure failure = BindFailure::None;
+  int gpu = -1;        // LeaseTaken
+  std::string holder;  // LeaseTaken: uid of the pod that has it
+  std::string message;
+};
+struct BindDone {
+  std::uint64_t id = 0;
+  std::vector<PodBound> pods;
+};
+
+}  // namespace gs::kube

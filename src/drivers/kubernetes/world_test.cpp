@@ -1,0 +1,404 @@
+#include "drivers/kubernetes/world_test.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/check.hpp"
+#include "wire/kube/names.hpp"
+#include "wire/kube/pod_resources.hpp"
+#include "wire/kube/quantity.hpp"
+
+namespace gs::kube {
+namespace {
+
+constexpr const char* kTestGang = "test/gang";
+constexpr const char* kTestSize = "test/gang-size";
+
+PodAsk ask_of(const Pod& pod) {
+  PodAsk ask;
+  ask.tenant = "team";
+  ask.priority = 10'000 + pod.priority;
+  const Result<PodResources> takes = pod_resources(pod);
+  ask.request.resources = takes->resources;
+  ask.request.gpu.count = takes->gpus;
+  if (const std::string* gang = pod.meta.annotation(kTestGang)) {
+    ask.gang = pod.meta.ns + "/" + *gang;
+    ask.gang_size = std::stoi(*pod.meta.annotation(kTestSize));
+  }
+  return ask;
+}
+
+}  // namespace
+
+World::World(int schedulers, bool alone) : alone_(alone) {
+  schedulers_.resize(static_cast<std::size_t>(schedulers));
+  for (Scheduler& scheduler : schedulers_) start(scheduler);
+}
+
+void World::start(Scheduler& scheduler) {
+  DeskOptions options;
+  options.alone = alone_;
+  scheduler.desk = std::make_unique<Desk>(options, ask_of);
+  ++scheduler.life;
+  scheduler.news.clear();
+  scheduler.writes.clear();
+  Tenant team;
+  team.id = "team";
+  scheduler.desk->begin(now_);
+  scheduler.desk->put(team);
+  for (const auto& [name, node] : nodes_) scheduler.desk->put_node(node, {});
+  for (const auto& [uid, pod] : pods_) scheduler.desk->put(pod);
+  for (const auto& [name, lease] : leases_) scheduler.desk->put(lease);
+  scheduler.desk->synced();
+}
+
+void World::restart(std::size_t scheduler) { start(schedulers_[scheduler]); }
+
+void World::tell_all(const News& news) {
+  for (Scheduler& scheduler : schedulers_) scheduler.news.push_back(news);
+}
+
+void World::changed(Pod& pod) {
+  pod.meta.resource_version = std::to_string(++version_);
+  tell_all([copy = pod](Desk& desk) { desk.put(copy); });
+  check();
+}
+
+void World::changed(Lease& lease) {
+  lease.meta.resource_version = std::to_string(++version_);
+  tell_all([copy = lease](Desk& desk) { desk.put(copy); });
+}
+
+// ---------------------------------------------------------------- users, controllers, kubelets
+
+void World::add_node(const std::string& name, int gpus) {
+  gs::Node node;
+  node.name = name;
+  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
+  for (int i = 0; i < gpus; ++i) {
+    Gpu gpu;
+    gpu.index = i;
+    gpu.uuid = name + "-" + std::to_string(i);
+    gpu.model = "H100";
+    gpu.memory_mib = 81920;
+    node.gpus.push_back(gpu);
+  }
+  nodes_[name] = node;
+  tell_all([node](Desk& desk) { desk.put_node(node, {}); });
+}
+
+void World::set_ready(const std::string& name, bool ready) {
+  nodes_.at(name).ready = ready;
+  tell_all([node = nodes_.at(name)](Desk& desk) { desk.put_node(node, {}); });
+}
+
+void World::remove_node(const std::string& name) {
+  nodes_.erase(name);
+  tell_all([name](Desk& desk) { desk.remove_node(name); });
+}
+
+std::string World::add_pod(const std::string& name, int gpus, const std::string& gang,
+                           int gang_size, const std::string& scheduler, int priority) {
+  Pod pod;
+  pod.meta.name = name;
+  pod.meta.ns = "default";
+  pod.meta.uid = "uid-" + name;
+  pod.meta.created = now_;
+  pod.scheduler_name = scheduler;
+  pod.priority = priority;
+  if (!gang.empty()) {
+    set_label(pod.meta.annotations, kTestGang, gang);
+    set_label(pod.meta.annotations, kTestSize, std::to_string(gang_size));
+  }
+  Container container;
+  container.name = "main";
+  container.limits = {{std::string(kGpuResource), *parse_quantity(std::to_string(gpus))}};
+  container.requests = container.limits;
+  pod.containers.push_back(container);
+  changed(pods_[pod.meta.uid] = pod);
+  return pod.meta.uid;
+}
+
+void World::end_pod(const std::string& uid, PodPhase phase) {
+  pods_.at(uid).phase = phase;
+  changed(pods_.at(uid));
+}
+
+void World::remove_pod(const std::string& uid) {
+  pods_.erase(uid);
+  tell_all([uid](Desk& desk) { desk.remove_pod(uid); });
+}
+
+void World::bind_by_another(const std::string& uid, const std::string& node,
+                            std::vector<int> gpus) {
+  Pod& pod = pods_.at(uid);
+  pod.node_name = node;
+  if (!gpus.empty())
+    set_label(pod.meta.annotations, kAllocatedAnnotation, allocated_text(node, gpus));
+  changed(pod);
+}
+
+void World::take_lease(const std::string& node, int gpu, const std::string& uid, bool seen) {
+  Lease lease;
+  lease.meta.name = gpu_lease_name(node, gpu);
+  lease.node = node;
+  lease.gpu = gpu;
+  lease.holder = uid;
+  lease.holders = {GpuHolder{uid, kWholeGpu, 0, {}}};
+  leases_[lease.meta.name] = lease;
+  if (seen) changed(leases_[lease.meta.name]);
+}
+
+void World::kill_evicted() {
+  std::vector<std::string> gone;
+  for (const auto& [uid, pod] : pods_) {
+    const auto node = nodes_.find(pod.node_name);
+    const bool answers = node == nodes_.end() || node->second.ready;
+    if (pod.meta.deleted && answers) gone.push_back(uid);
+  }
+  for (const std::string& uid : gone) remove_pod(uid);
+}
+
+// ---------------------------------------------------------------- time
+
+bool World::think(Scheduler& scheduler) {
+  scheduler.desk->begin(now_);
+  bool busy = false;
+  if (scheduler.desk->wants_cycle()) {
+    scheduler.desk->cycle();
+    busy = true;
+  }
+  for (const Order& order : scheduler.desk->take()) {
+    carry_out(scheduler, order);
+    busy = true;
+  }
+  scheduler.desk->engine().verify();
+  return busy;
+}
+
+void World::play() {
+  for (int round = 0; round < 200; ++round) {
+    bool busy = false;
+    for (Scheduler& scheduler : schedulers_) {
+      while (!scheduler.news.empty()) {
+        const News news = std::move(scheduler.news.front());
+        scheduler.news.pop_front();
+        news(*scheduler.desk);
+        busy = true;
+      }
+      busy |= think(scheduler);
+      while (!scheduler.writes.empty()) {
+        const auto write = std::move(scheduler.writes.front());
+        scheduler.writes.pop_front();
+        write();
+        busy = true;
+      }
+    }
+    kill_evicted();
+    now_ = now_ + milliseconds(10);
+    if (!busy) return;
+  }
+  ADD_FAILURE() << "the schedulers do not come to rest";
+}
+
+void World::advance(Duration duration) {
+  const Instant until = now_ + duration;
+  while (now_ < until) {
+    play();
+    now_ = now_ + milliseconds(500);
+  }
+  play();
+}
+
+void World::step(std::size_t index, Rng& rng) {
+  Scheduler& scheduler = schedulers_[index];
+  const std::uint64_t dice = rng.below(3);
+  if (dice == 0 && !scheduler.news.empty()) {
+    const News news = std::move(scheduler.news.front());
+    scheduler.news.pop_front();
+    news(*scheduler.desk);
+  } else if (dice == 1 && !scheduler.writes.empty()) {
+    const std::size_t pick = rng.below(scheduler.writes.size());
+    const auto write = std::move(scheduler.writes[pick]);
+    scheduler.writes.erase(scheduler.writes.begin() + static_cast<std::ptrdiff_t>(pick));
+    write();
+  } else {
+    (void)think(scheduler);
+  }
+  now_ = now_ + milliseconds(static_cast<std::int64_t>(rng.below(50)));
+}
+
+// ---------------------------------------------------------------- writes
+
+struct World::BindState {
+  World* world = nullptr;
+  std::size_t scheduler = 0;
+  std::uint64_t life = 0;
+  Bind bind;
+  BindDone done;
+  std::vector<Lease> taken;  // as this bind made them
+  std::size_t left = 0;
+};
+
+void World::carry_out(Scheduler& scheduler, const Order& order) {
+  if (const auto* bind = std::get_if<Bind>(&order)) {
+    carry_out_bind(scheduler, *bind);
+  } else if (const auto* drop = std::get_if<Release>(&order)) {
+    scheduler.writes.push_back([this, drop = *drop] { release(drop); });
+  } else if (const auto* breaks = std::get_if<Break>(&order)) {
+    scheduler.writes.push_back([this, order = *breaks] {
+      if (const auto it = pods_.find(order.holder.uid); it != pods_.end()) {
+        if (!it->second.node_name.empty()) return;
+        changed(it->second);
+      }
+      drop_lease(order.node, order.gpu, order.holder.uid);
+    });
+  } else if (const auto* evict = std::get_if<Evict>(&order)) {
+    scheduler.writes.push_back([this, uid = evict->pod.uid] {
+      if (const auto it = pods_.find(uid); it != pods_.end() && !it->second.meta.deleted) {
+        it->second.meta.deleted = now_;
+        changed(it->second);
+      }
+    });
+  } else if (const auto* words = std::get_if<Tell>(&order)) {
+    told_[words->pod.uid] = *words;
+  }
+}
+
+void World::carry_out_bind(Scheduler& scheduler, const Bind& bind) {
+  auto state = std::make_shared<BindState>();
+  state->world = this;
+  state->scheduler = static_cast<std::size_t>(&scheduler - schedulers_.data());
+  state->life = scheduler.life;
+  state->bind = bind;
+  state->done.id = bind.id;
+  for (const PodPlace& place : bind.pods) state->done.pods.push_back({place.pod, {}, -1, {}, {}});
+  scheduler.writes.push_back([this, state] { take_leases(state); });
+}
+
+void World::take_leases(const std::shared_ptr<BindState>& state) {
+  bool taken = true;
+  for (std::size_t i = 0; i < state->bind.pods.size(); ++i)
+    for (const int gpu : state->bind.pods[i].gpus) {
+      const PodPlace& place = state->bind.pods[i];
+      const std::string name = gpu_lease_name(place.node, gpu);
+      const auto it = leases_.find(name);
+      if (it == leases_.end()) {
+        take_lease(place.node, gpu, place.pod.uid);
+        state->taken.push_back(leases_.at(name));
+        continue;
+      }
+      taken = false;
+      state->done.pods[i].failure = BindFailure::LeaseTaken;
+      state->done.pods[i].gpu = gpu;
+      state->done.pods[i].holder = it->second.holder;
+    }
+  Scheduler& scheduler = schedulers_[state->scheduler];
+  if (taken) {
+    state->left = state->bind.pods.size();
+    for (std::size_t i = 0; i < state->bind.pods.size(); ++i)
+      scheduler.writes.push_back([this, state, i] { bind_one(state, i); });
+    return;
+  }
+  for (const Lease& lease : state->taken) give_back(lease);
+  for (PodBound& pod : state->done.pods)
+    if (pod.failure == BindFailure::None) pod.failure = BindFailure::Sibling;
+  scheduler.news.push_back([done = state->done](Desk& desk) { desk.done(done); });
+}
+
+void World::bind_one(const std::shared_ptr<BindState>& state, std::size_t index) {
+  const PodPlace& place = state->bind.pods[index];
+  PodBound& result = state->done.pods[index];
+  const auto it = pods_.find(place.pod.uid);
+  if (it == pods_.end()) {
+    result.failure = BindFailure::PodGone;
+  } else if (!it->second.node_name.empty()) {
+    result.failure = BindFailure::Bound;
+  } else if (it->second.meta.resource_version != place.resource_version) {
+    result.failure = BindFailure::PodChanged;
+  } else if (!nodes_.contains(place.node)) {
+    result.failure = BindFailure::NodeGone;
+  } else {
+    it->second.node_name = place.node;
+    set_label(it->second.meta.annotations, kAllocatedAnnotation,
+              allocated_text(place.node, place.gpus));
+    changed(it->second);
+  }
+  if (result.failure != BindFailure::None)
+    for (const Lease& lease : state->taken)
+      if (lease.holder == place.pod.uid) give_back(lease);
+  if (--state->left == 0)
+    schedulers_[state->scheduler].news.push_back(
+        [done = state->done](Desk& desk) { desk.done(done); });
+}
+
+void World::delete_lease(const std::string& name) {
+  leases_.erase(name);
+  tell_all([name](Desk& desk) { desk.remove_lease(name); });
+}
+
+// Only the very lease that was made: whoever broke it may have made one of the same name.
+void World::give_back(const Lease& lease) {
+  const auto it = leases_.find(lease.meta.name);
+  if (it == leases_.end() || it->second.meta.resource_version != lease.meta.resource_version)
+    return;
+  delete_lease(lease.meta.name);
+}
+
+void World::drop_lease(const std::string& node, int gpu, const std::string& uid) {
+  const std::string name = gpu_lease_name(node, gpu);
+  const auto it = leases_.find(name);
+  if (it == leases_.end()) {
+    tell_all([name](Desk& desk) { desk.remove_lease(name); });
+  } else if (it->second.holder == uid) {
+    delete_lease(name);
+  }
+}
+
+void World::release(const Release& order) {
+  if (const auto it = pods_.find(order.holder.uid);
+      order.confirm && it != pods_.end() && !it->second.ended()) {
+    const std::vector<int> gpus = devices(order.holder.uid);
+    const bool has = it->second.node_name == order.node &&
+                     std::find(gpus.begin(), gpus.end(), order.gpu) != gpus.end();
+    if (has || it->second.node_name.empty()) return;
+  }
+  drop_lease(order.node, order.gpu, order.holder.uid);
+}
+
+// ---------------------------------------------------------------- looking
+
+std::vector<int> World::devices(const std::string& uid) const {
+  const std::string* text = pods_.at(uid).meta.annotation(kAllocatedAnnotation);
+  return text == nullptr ? std::vector<int>{} : parse_allocated(*text)->gpus;
+}
+
+void World::check() const {
+  std::map<std::pair<std::string, int>, std::string> users;
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.node_name.empty() || pod.ended()) continue;
+    for (const int gpu : devices(uid)) {
+      const auto [it, first] = users.emplace(std::pair(pod.node_name, gpu), uid);
+      EXPECT_TRUE(first) << "GPU " << gpu << " of " << pod.node_name << " belongs to " << it->second
+                         << " and " << uid;
+    }
+  }
+}
+
+std::vector<std::string> World::left_over() const {
+  std::vector<std::string> names;
+  for (const auto& [name, lease] : leases_) {
+    const auto it = pods_.find(lease.holder);
+    bool right = it != pods_.end() && !it->second.ended() && it->second.node_name == lease.node;
+    if (right) {
+      const std::vector<int> gpus = devices(lease.holder);
+      right = std::find(gpus.begin(), gpus.end(), lease.gpu) != gpus.end();
+    }
+    if (!right) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace gs::kube

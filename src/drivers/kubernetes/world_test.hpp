@@ -1,0 +1,93 @@
+// An API server in memory with the rules that matter here: optimistic locking, leases that exist
+// once, Bindings that are refused when the pod has changed. One desk or several watch it, each with
+// a lag of its own; what they order is carried out write by write, so that a scheduler can die, or
+// another one act, between any two writes.
+//
+// After every write it looks: no GPU is held by two bound pods.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "drivers/kubernetes/desk.hpp"
+
+namespace gs::kube {
+
+class World {
+ public:
+  explicit World(int schedulers = 1, bool alone = true);
+
+  // --- what users, controllers and kubelets do ---
+  void add_node(const std::string& name, int gpus);
+  void set_ready(const std::string& name, bool ready);
+  void remove_node(const std::string& name);
+  std::string add_pod(const std::string& name, int gpus, const std::string& gang = {},
+                      int gang_size = 0, const std::string& scheduler = "gpu-scheduler",
+                      int priority = 0);
+  void end_pod(const std::string& uid, PodPhase phase);
+  void remove_pod(const std::string& uid);
+  void bind_by_another(const std::string& uid, const std::string& node, std::vector<int> gpus);
+  void take_lease(const std::string& node, int gpu, const std::string& uid, bool seen = true);
+
+  // --- time ---
+  void play();  // until nothing happens any more
+  void advance(Duration duration);
+  void restart(std::size_t scheduler = 0);  // it dies, with all that it had under way
+  // One step of one scheduler: it hears something, thinks, or one of its writes is carried out.
+  void step(std::size_t scheduler, Rng& rng);
+  void kill_evicted();  // kubelets end what was told to go
+
+  // --- looking ---
+  const Pod& pod(const std::string& uid) const { return pods_.at(uid); }
+  bool exists(const std::string& uid) const { return pods_.contains(uid); }
+  std::vector<int> devices(const std::string& uid) const;
+  const std::map<std::string, Lease>& leases() const { return leases_; }
+  const std::map<std::string, Tell>& told() const { return told_; }
+  const std::map<std::string, Pod>& pods() const { return pods_; }
+  const std::map<std::string, gs::Node>& nodes() const { return nodes_; }
+  std::vector<std::string> left_over() const;  // leases whose pod does not have the GPU
+  std::size_t schedulers() const { return schedulers_.size(); }
+
+ private:
+  using News = std::function<void(Desk&)>;
+  struct Scheduler {
+    std::unique_ptr<Desk> desk;
+    std::deque<News> news;                     // not heard yet
+    std::deque<std::function<void()>> writes;  // not carried out yet
+    std::uint64_t life = 0;
+  };
+  struct BindState;
+
+  void start(Scheduler& scheduler);
+  void tell_all(const News& news);
+  void changed(Pod& pod);
+  void changed(Lease& lease);
+  void delete_lease(const std::string& name);
+  bool think(Scheduler& scheduler);
+  void carry_out(Scheduler& scheduler, const Order& order);
+  void carry_out_bind(Scheduler& scheduler, const Bind& bind);
+  void take_leases(const std::shared_ptr<BindState>& state);
+  void bind_one(const std::shared_ptr<BindState>& state, std::size_t index);
+  void drop_lease(const std::string& node, int gpu, const std::string& uid);
+  void give_back(const Lease& lease);
+  void release(const Release& order);
+  void check() const;
+
+  Instant now_{1'000'000};
+  bool alone_;
+  int version_ = 0;
+  std::map<std::string, Pod> pods_;
+  std::map<std::string, gs::Node> nodes_;
+  std::map<std::string, Lease> leases_;
+  std::map<std::string, Tell> told_;
+  std::vector<Scheduler> schedulers_;
+};
+
+}  // namespace gs::kube
