@@ -23,7 +23,7 @@ Status read_holders(const std::string& text, Lease& lease) {
     in.optional("milli", holder.milli);
     in.optional("memoryMiB", holder.memory_mib);
     in.optional("mig", holder.mig);
-    if (const Status status = in.finish(); !status) return status;
+    if (Status status = in.finish(); !status) return status;
   }
   return ok_status();
 }

@@ -56,7 +56,7 @@ TEST(TaskRequest, of_a_plain_pod) {
 }
 
 TEST(TaskRequest, node_affinity_of_names_alone_becomes_a_list_of_nodes) {
-  const char* kAffinity = R"({"affinity":{"nodeAffinity":{
+  constexpr const char* kAffinity = R"({"affinity":{"nodeAffinity":{
     "requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[%]}}}})";
   const auto request = [&](const std::string& terms) {
     std::string text = kAffinity;
