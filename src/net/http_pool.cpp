@@ -17,6 +17,8 @@ using Clock = EventLoop::Clock;
 constexpr auto kForever = Clock::time_point::max();
 // After a connection could not be opened while others are, for this long no more are tried.
 constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
+// So many connections more than allowed may rest: a stream that ended is mostly begun anew.
+constexpr std::size_t kSpare = 4;
 
 Error cancelled() { return {ErrorCode::Unavailable, "the request was cancelled"}; }
 
@@ -316,7 +318,7 @@ void HttpPool::Impl::ended(PoolConnection& connection, PoolJob job, PoolResult r
   if (!reusable) forget(connection);
   // First the next request, then the caller: the server should not wait for it.
   if (!stopped) {
-    if (reusable && connections.size() <= options.connections + streams_in_flight &&
+    if (reusable && connections.size() <= options.connections + streams_in_flight + kSpare &&
         connection.tls() == tls) {
       if (auto* queue = next_queue()) start_next(connection, *queue);
     } else if (reusable) {

@@ -109,6 +109,15 @@ class Pool : public ::testing::Test {
     if (pool_) pool_->stop();
     loop_.finish();
     EXPECT_EQ(answered_, asked_);  // every callback once
+    const std::lock_guard lock(mutex_);
+    for (const auto& exchange : held_) exchange->answer(HttpResponse{});
+  }
+  // A server that never answers; at the end it does, or its sessions would wait for ever.
+  void serve_nothing() {
+    serve([this](std::shared_ptr<Exchange> exchange) {
+      const std::lock_guard lock(mutex_);
+      held_.push_back(std::move(exchange));
+    });
   }
   void serve(HttpHandler handler) {
     HttpServerOptions options;
@@ -149,6 +158,8 @@ class Pool : public ::testing::Test {
     return request;
   }
 
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Exchange>> held_;
   EventLoop loop_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpPool> pool_;
@@ -188,19 +199,19 @@ TEST_F(Pool, thousands_of_requests_share_few_connections) {
   options.for_ordinary = 8;
   connect(local(server_->port()), options);
   std::atomic<int> good = 0;
-  for (int i = 0; i < 5000; ++i)
+  for (int i = 0; i < 2000; ++i)
     pool_->send(to("/" + std::to_string(i)), counted([&, i](PoolResult result) {
                   if (result.answer.ok() &&
                       result.answer->body.starts_with("GET /" + std::to_string(i) + " "))
                     ++good;
                 }));
-  EXPECT_TRUE(comes_true([&] { return answered_ == 5000; }));
-  EXPECT_EQ(good, 5000);
+  EXPECT_TRUE(comes_true([&] { return answered_ == 2000; }));
+  EXPECT_EQ(good, 2000);
   EXPECT_LE(pool_->figures().connected, 8U);
 }
 
 TEST_F(Pool, a_full_queue_refuses) {
-  serve([](const std::shared_ptr<Exchange>&) {});  // never answers
+  serve_nothing();
   HttpPoolOptions options;
   options.connections = 1;
   options.queue = 2;
@@ -251,7 +262,7 @@ TEST_F(Pool, urgent_requests_overtake_and_have_connections_of_their_own) {
 }
 
 TEST_F(Pool, does_not_wait_for_ever) {
-  serve([](const std::shared_ptr<Exchange>&) {});
+  serve_nothing();
   HttpPoolOptions options;
   options.connections = 1;
   connect(local(server_->port()), options);
@@ -353,9 +364,9 @@ TEST_F(Pool, an_answer_counts_even_if_the_server_does_not_listen_to_the_end) {
     comes_true([&] { return is_over.load(); });
   });
   connect(local(server.port()));
-  PoolRequest request = to("/", milliseconds(300));
+  PoolRequest request = to("/", seconds(3));
   request.method = "POST";
-  request.body.assign(64U << 20, 'x');
+  request.body.assign(16U << 20, 'x');
   const PoolResult result = ask(std::move(request));
   is_over = true;
   ASSERT_TRUE(result.answer.ok()) << result.answer.error().message;
@@ -442,7 +453,7 @@ TEST_F(Pool, a_stream_that_falls_silent_ends_and_takes_no_connection_of_others) 
 }
 
 TEST_F(Pool, cancelling_and_stopping_call_every_callback_once) {
-  serve([](const std::shared_ptr<Exchange>&) {});
+  serve_nothing();
   HttpPoolOptions options;
   options.connections = 4;
   connect(local(server_->port()), options);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/redirect_error.hpp>
@@ -106,6 +107,7 @@ class ApiServer {
         const std::lock_guard lock(mutex_);
         seen_.push_back(std::string(exchange->request.method()) + " " +
                         std::string(exchange->request.message.target()));
+        taken_.push_back(exchange);
       }
       handler_(exchange->request, *exchange);
     });
@@ -113,7 +115,17 @@ class ApiServer {
     server_ = std::move(*started);
     port_ = server_->port();
   }
-  void down() { server_.reset(); }
+  // What was left without an answer gets one, or its session would wait for ever.
+  void down() {
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& exchange : std::exchange(taken_, {})) exchange->answer(HttpResponse{});
+    }
+    server_.reset();
+  }
+  ~ApiServer() { down(); }
+  ApiServer(const ApiServer&) = delete;
+  ApiServer& operator=(const ApiServer&) = delete;
   void restart() {
     down();
     up(port_);
@@ -135,6 +147,7 @@ class ApiServer {
   std::uint16_t port_ = 0;
   mutable std::mutex mutex_;
   std::vector<std::string> seen_;
+  std::vector<std::shared_ptr<Exchange>> taken_;
 };
 
 // A client with a loop of its own; every callback is counted.
