@@ -16,7 +16,7 @@ LINT := python3 scripts/lint.py
 TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit asan tsan fuzz sim clean debug release \
+.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-scale asan tsan fuzz sim clean debug release \
         test-layers test-lint test-unit test-scenarios test-integration test-yardsticks test-asan test-tsan
 
 help: ## List the targets
@@ -96,7 +96,15 @@ bench-submit: setup ## Durable submissions over HTTP beside the bare limit; rows
 	@scripts/build.sh release gpu-scheduler
 	@scripts/build.sh release bench_submit
 	@mkdir -p build/bench
-	@BENCH_JSON=build/bench/submit.json $(RELEASE)/bench/submit $(RELEASE)/gpu-scheduler $(SECONDS_EACH)
+	@BENCH_JSON=build/bench/submit.json $(RELEASE)/bench/submit $(RELEASE)/gpu-scheduler $(SECONDS_EACH) --slurm
+
+bench-scale: setup ## Submissions beside 10,000 watchers; starts and lists with a million jobs of history
+	@scripts/build.sh release gpu-scheduler
+	@scripts/build.sh release bench_streams
+	@scripts/build.sh release bench_history
+	@mkdir -p build/bench
+	@BENCH_JSON=build/bench/streams.json $(RELEASE)/bench/streams $(RELEASE)/gpu-scheduler $(SECONDS_EACH)
+	@BENCH_JSON=build/bench/history.json $(RELEASE)/bench/history $(RELEASE)/gpu-scheduler
 
 fuzz: setup ## Run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/build.sh fuzz
