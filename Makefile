@@ -16,7 +16,8 @@ LINT := python3 scripts/lint.py
 TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-kube-limits asan tsan fuzz sim clean debug release \
+.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-scale bench-kube-limits \
+        asan tsan fuzz sim clean debug release \
         test-layers test-lint test-unit test-scenarios test-integration test-kube test-kube-oldest kube-tools \
         test-yardsticks test-asan test-tsan
 
@@ -106,7 +107,15 @@ bench-submit: setup ## Durable submissions over HTTP beside the bare limit; rows
 	@scripts/build.sh release gpu-scheduler
 	@scripts/build.sh release bench_submit
 	@mkdir -p build/bench
-	@BENCH_JSON=build/bench/submit.json $(RELEASE)/bench/submit $(RELEASE)/gpu-scheduler $(SECONDS_EACH)
+	@BENCH_JSON=build/bench/submit.json $(RELEASE)/bench/submit $(RELEASE)/gpu-scheduler $(SECONDS_EACH) --slurm
+
+bench-scale: setup ## Submissions beside 10,000 watchers; starts and lists with a million jobs of history
+	@scripts/build.sh release gpu-scheduler
+	@scripts/build.sh release bench_streams
+	@scripts/build.sh release bench_history
+	@mkdir -p build/bench
+	@BENCH_JSON=build/bench/streams.json $(RELEASE)/bench/streams $(RELEASE)/gpu-scheduler $(SECONDS_EACH)
+	@BENCH_JSON=build/bench/history.json $(RELEASE)/bench/history $(RELEASE)/gpu-scheduler
 
 bench-kube-limits: setup ## How many Bindings, and leases with Bindings, a control plane on this machine takes a second
 	@python3 bench/kube/bare_limits.py

@@ -1,7 +1,9 @@
 // Durable submissions over HTTP: how many a second, how soon answered, how soon running; beside the
 // bare limit of the same machine in the same run, and the figures of peers.
 //
-//   submit GPU_SCHEDULER_BINARY [SECONDS]      (make bench-submit)
+//   submit GPU_SCHEDULER_BINARY [SECONDS] [--slurm]      (make bench-submit)
+//
+// --slurm: Slurm is measured in the same run where it is installed; else its figures are quoted.
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -15,16 +17,18 @@
 #include "load.hpp"
 #include "report.hpp"
 #include "served.hpp"
+#include "slurm.hpp"
 
 namespace gs::bench {
 namespace {
 
-constexpr double kSlurmRate = 150;      // Slurm 22.05, sbatch, 1,000 nodes, 2 cores
+constexpr double kSlurmRate = 150;      // Slurm 22.05, sbatch, 1,000 nodes, 2 cores: quoted
 constexpr double kSlurmStartMs = 1400;  // from submission to the start of a job, median
 
 class Bench {
  public:
-  Bench(std::string binary, double seconds) : binary_(std::move(binary)), seconds_(seconds) {
+  Bench(std::string binary, double seconds, bool with_slurm)
+      : binary_(std::move(binary)), seconds_(seconds), with_slurm_(with_slurm) {
     folder_ = "build/bench/submit-" + std::to_string(getpid());
     std::filesystem::create_directories(folder_);
   }
@@ -35,6 +39,7 @@ class Bench {
   void run() {
     report_.header();
     for (const int connections : {1, 16, 64, 256}) bare_[connections] = bare(connections);
+    if (with_slurm_) slurm();
     sqlite();
     postgres();
     start_latency();
@@ -50,6 +55,21 @@ class Bench {
     report_.add({fmt::format("bare limit, SQLite, {} connections", connections), "/s",
                  result.rate(), 0, "", false});
     return result.rate();
+  }
+
+  void slurm() {
+    if (!Slurm::is_installed()) {
+      fmt::print("Slurm is not installed (scripts/setup.sh --slurm): its figures are quoted\n");
+      return;
+    }
+    Slurm server(folder_ + "/slurm");
+    if (!server.is_ready()) {
+      fmt::print("Slurm does not start: its figures are quoted\n");
+      return;
+    }
+    slurm_rate_ = server.submissions(16, std::max(seconds_, 5.0));
+    slurm_name_ = "Slurm in this run";
+    report_.add({"submissions, Slurm, 16 sbatch at once", "/s", slurm_rate_, 0, "", false});
   }
 
   void sqlite() {
@@ -78,12 +98,17 @@ class Bench {
     double at_64 = 0;
     for (const int connections : {1, 16, 64, 256}) {
       Load load(served.port, connections);
+      const double cpu_before = served.cpu_us();
       LoadResult result = load.run([&]() -> const std::string& { return one; }, seconds_);
+      const double cpu = served.cpu_us() - cpu_before;
       if (connections == 64) at_64 = result.rate();
-      const double limit = against_bare ? bare_[connections] : kSlurmRate;
+      const double limit = against_bare ? bare_[connections] : slurm_rate_;
       report_.add({fmt::format("submissions, {}, {} connections", name, connections), "/s",
-                   result.rate(), limit, against_bare ? "bare limit in this run" : "Slurm 22.05",
+                   result.rate(), limit, against_bare ? "bare limit in this run" : slurm_name_,
                    false});
+      report_.add({fmt::format("  processor time each, {}, {} connections", name, connections),
+                   "us", cpu / static_cast<double>(std::max<std::uint64_t>(1, result.answers)), 0,
+                   "", true});
       if (result.failures > 0) fmt::print("  {} failed\n", result.failures);
     }
     Json list = Json::array();
@@ -128,13 +153,16 @@ class Bench {
     }
     std::sort(waits.begin(), waits.end());
     report_.add({"submission to running, p50, idle machine", "ms", waits[waits.size() / 2],
-                 kSlurmStartMs, "Slurm 22.05", true});
+                 kSlurmStartMs, "Slurm 22.05, quoted", true});
     report_.add({"submission to running, p95, idle machine", "ms", waits[waits.size() * 95 / 100],
                  0, "", true});
   }
 
   std::string binary_;
   double seconds_;
+  bool with_slurm_;
+  double slurm_rate_ = kSlurmRate;
+  const char* slurm_name_ = "Slurm 22.05, quoted";
   std::string folder_;
   Report report_;
   std::map<int, double> bare_;
@@ -144,12 +172,15 @@ class Bench {
 }  // namespace gs::bench
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    fmt::print(stderr, "usage: submit GPU_SCHEDULER_BINARY [SECONDS]\n");
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool with_slurm = std::erase(words, "--slurm") > 0;
+  if (words.empty()) {
+    fmt::print(stderr, "usage: submit GPU_SCHEDULER_BINARY [SECONDS] [--slurm]\n");
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
-  gs::bench::Bench bench(argv[1], argc > 2 ? std::atof(argv[2]) : 4.0);
+  gs::bench::Bench bench(words[0], words.size() > 1 ? std::atof(words[1].c_str()) : 4.0,
+                         with_slurm);
   bench.run();
   return 0;
 }

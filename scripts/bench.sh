@@ -10,7 +10,9 @@ status=0
 for binary in "$binaries"/*; do
   [ -x "$binary" ] && [ -f "$binary" ] || continue
   name="$(basename "$binary")"
-  [ "$name" != submit ] || continue  # make bench-submit: it starts servers
+  case "$name" in
+    submit | streams | history) continue ;;  # make bench-submit and bench-scale: they start servers
+  esac
   echo "== $name"
   BENCH_JSON="$output/$name.json" "$binary" || { echo "$name: failed" >&2; status=1; }
 done

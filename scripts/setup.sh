@@ -3,6 +3,7 @@
 # once when nothing is missing.
 #   setup.sh                all that building, testing and linting need
 #   setup.sh --build-only   what building and running need
+#   setup.sh --slurm        the Slurm that `make bench-submit` measures beside ours; never needed
 set -euo pipefail
 
 build=(
@@ -21,8 +22,12 @@ check=(
 )
 # Whoever has a containerd keeps it: Debian's would replace another vendor's.
 command -v containerd >/dev/null || check+=(containerd)
-packages=("${build[@]}")
-[ "${1:-}" = --build-only ] || packages+=("${check[@]}")
+slurm=(slurmctld slurm-client)
+case "${1:-}" in
+  --build-only) packages=("${build[@]}") ;;
+  --slurm) packages=("${slurm[@]}") ;;
+  *) packages=("${build[@]}" "${check[@]}") ;;
+esac
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: not a Debian system; please provide: ${packages[*]}"

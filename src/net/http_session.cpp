@@ -13,6 +13,8 @@
 #include <boost/beast/ssl.hpp>
 #include <boost/beast/websocket.hpp>
 
+#include "net/frame_stream.hpp"
+
 namespace gs {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
@@ -141,7 +143,8 @@ asio::awaitable<void> read_messages(Socket& socket, const WebSocketSession& sess
 template <typename Stream>
 asio::awaitable<void> serve_websocket(Stream stream, std::shared_ptr<Exchange> exchange,
                                       WebSocketSession session, int timeout_ms) {
-  auto socket = std::make_shared<beast::websocket::stream<Stream>>(std::move(stream));
+  using Socket = beast::websocket::stream<FrameStream<Stream>>;
+  auto socket = std::make_shared<Socket>(FrameStream<Stream>(std::move(stream)));
   beast::websocket::stream_base::timeout timeouts{std::chrono::milliseconds(timeout_ms),
                                                   std::chrono::milliseconds(60'000), true};
   socket->set_option(timeouts);
@@ -153,27 +156,19 @@ asio::awaitable<void> serve_websocket(Stream stream, std::shared_ptr<Exchange> e
   // Reading goes on beside writing: it answers pings and notices that the other side has left.
   auto shared = std::make_shared<WebSocketSession>(std::move(session));
   auto closed = std::make_shared<bool>(false);
-  auto reader = [](std::shared_ptr<beast::websocket::stream<Stream>> ws,
-                   std::shared_ptr<WebSocketSession> callbacks,
+  auto reader = [](std::shared_ptr<Socket> ws, std::shared_ptr<WebSocketSession> callbacks,
                    std::shared_ptr<bool> over) -> asio::awaitable<void> {
     co_await read_messages(*ws, *callbacks);
     *over = true;
   };
   asio::co_spawn(exchange->executor(), reader(socket, shared, closed), asio::detached);
-  socket->text(true);
-  while (!error && !*closed) {
+  while (!*closed) {
     std::optional<std::string> piece = co_await shared->next();
     if (!piece || *closed) break;
-    std::string_view rest = *piece;
-    while (!rest.empty() && !error) {
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      if (line.empty()) continue;
-      const auto buffer = asio::buffer(line.data(), line.size());
-      co_await socket->async_write(buffer, token);
-    }
+    std::string frames = text_frames(*piece);
+    if (!co_await socket->next_layer().write(std::move(frames))) co_return;
   }
-  if (error || *closed) co_return;
+  if (*closed) co_return;
   const beast::websocket::close_reason reason{beast::websocket::close_code::normal};
   co_await socket->async_close(reason, token);
 }

@@ -11,9 +11,12 @@ namespace gs {
 namespace asio = boost::asio;
 namespace {
 
-constexpr auto kShortestPause = std::chrono::milliseconds(50);
-constexpr std::size_t kWatchersPerMs = 10;        // that are woken
-constexpr std::size_t kEventsPerRound = 200'000;  // to all watchers together
+// So many pieces are sent in a tick, of so many events together: what all watchers cost is bounded,
+// and who submits beside them waits for the few of one tick at most.
+constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr std::size_t kPiecesPerTick = 200;
+constexpr std::size_t kEventsPerTick = 8'000;
+constexpr std::size_t kLeastEvents = 10;  // of a piece
 constexpr auto kKeepAlive = std::chrono::seconds(15);
 
 std::string piece_of(std::uint64_t id, const std::string& type, const std::string& json,
@@ -53,7 +56,7 @@ EventWatchers::~EventWatchers() {
 }
 
 std::size_t EventWatchers::at_most() const {
-  return std::clamp<std::size_t>(kEventsPerRound / std::max<std::size_t>(1, count_), 16, 512);
+  return std::max(kLeastEvents, kEventsPerTick / std::max<std::size_t>(1, count_));
 }
 
 NextPiece EventWatchers::watch(Wish wish, const std::vector<EventRow>& backlog,
@@ -88,42 +91,49 @@ std::string EventWatchers::take(Watcher& watcher) const {
   return out;
 }
 
+// One piece for each time it is woken, however far behind it is.
 asio::awaitable<std::optional<std::string>> EventWatchers::next(std::shared_ptr<Watcher> watcher) {
-  std::string out = take(*watcher);
-  if (!out.empty()) co_return out;
   watcher->timer.expires_after(kKeepAlive);
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) co_return std::nullopt;
     if (!watcher->listed) waiting_.push_back(watcher);
     watcher->listed = true;
+    if (watcher->after < bus_.last()) seen_ = 0;
   }
   boost::system::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
   co_await watcher->timer.async_wait(token);
-  out = take(*watcher);
+  std::string out = take(*watcher);
   if (out.empty() && !error && watcher->server_sent) out = ": still here\n\n";
   co_return out;
 }
 
+// In turn: who was woken waits behind the others for the next time.
+std::vector<std::shared_ptr<EventWatchers::Watcher>> EventWatchers::next_to_wake() {
+  if (const std::uint64_t last = bus_.last(); last != seen_) {
+    seen_ = last;
+    due_ = waiting_.size();
+  }
+  std::vector<std::shared_ptr<Watcher>> woken;
+  for (; due_ > 0 && !waiting_.empty() && woken.size() < kPiecesPerTick; --due_) {
+    if (auto watcher = waiting_.front().lock()) {
+      watcher->listed = false;
+      woken.push_back(std::move(watcher));
+    }
+    waiting_.pop_front();
+  }
+  return woken;
+}
+
 void EventWatchers::wake_loop() {
-  std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const auto pause = std::max<std::chrono::milliseconds>(
-        kShortestPause, std::chrono::milliseconds(count_ / kWatchersPerMs));
-    stop_.wait_for(lock, pause, [&] { return stopping_; });
-    const std::uint64_t last = bus_.last();
-    if (last == seen && !stopping_) continue;
-    seen = last;
-    std::vector<std::weak_ptr<Watcher>> woken;
-    woken.swap(waiting_);
-    for (const auto& weak : woken)
-      if (const auto watcher = weak.lock()) watcher->listed = false;
+    stop_.wait_for(lock, kTick, [&] { return stopping_; });
+    const std::vector<std::shared_ptr<Watcher>> woken = next_to_wake();
     lock.unlock();
-    for (const auto& weak : woken)
-      if (const auto watcher = weak.lock())
-        asio::post(watcher->timer.get_executor(), [watcher] { watcher->timer.cancel(); });
+    for (const auto& watcher : woken)
+      asio::post(watcher->timer.get_executor(), [watcher] { watcher->timer.cancel(); });
     lock.lock();
   }
 }

@@ -1,10 +1,11 @@
-// Streams of events to many watchers at a cost that is bounded: they are woken together, the more
-// of them the less often, and each takes a bounded number of events at a time. A watcher that has
-// fallen far behind is told so and goes on with the latest.
+// Streams of events to many watchers at a cost that is bounded: so many are woken in a tick, in
+// turn, and each takes a bounded number of events at a time. The more of them, the less often. A
+// watcher that has fallen far behind is told so and goes on with the latest.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -41,6 +42,7 @@ class EventWatchers {
   boost::asio::awaitable<std::optional<std::string>> next(std::shared_ptr<Watcher> watcher);
   std::string take(Watcher& watcher) const;
   void wake_loop();
+  std::vector<std::shared_ptr<Watcher>> next_to_wake();  // the mutex is held
   std::size_t at_most() const;
 
   EventBus& bus_;
@@ -48,7 +50,9 @@ class EventWatchers {
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;
-  std::vector<std::weak_ptr<Watcher>> waiting_;
+  std::deque<std::weak_ptr<Watcher>> waiting_;
+  std::size_t due_ = 0;     // of them, from the front: have not been woken since the last event
+  std::uint64_t seen_ = 0;  // that event
   std::thread thread_;
 };
 

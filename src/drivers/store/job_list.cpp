@@ -63,7 +63,7 @@ class JobList {
   Result<Way> choose() {
     std::vector<Way> ways = filter_.ways();
     if (ways.empty()) return along_the_order();
-    const bool no_choice = ways.size() == 1 && is_ordered(ways[0]);
+    const bool no_choice = ways.size() == 1 && (is_ordered(ways[0]) || order_finds(ways[0]));
     const std::int64_t bound = (no_choice ? kCountLimit : kSortLimit) + 1;
     for (Way& way : ways) {
       const Branch branch = filter_.branches(way, false)[0];
