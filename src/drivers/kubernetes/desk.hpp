@@ -28,6 +28,7 @@
 #include "drivers/kubernetes/pod_ask.hpp"
 #include "engine/engine.hpp"
 #include "wire/kube/claim.hpp"
+#include "wire/kube/encode.hpp"
 #include "wire/kube/lease.hpp"
 #include "wire/kube/pod.hpp"
 
@@ -44,6 +45,7 @@ struct DeskOptions {
   Config config;
   std::vector<std::string> levels;  // of nodes' network paths, outermost first
   std::vector<std::string> scheduler_names = {"gpu-scheduler", "topology-aware-scheduler"};
+  DeviceNaming naming = DeviceNaming::Index;
   bool leases = true;
   bool alone = false;  // leader election is on: nobody but us gives out GPUs
   // A gang's place is kept so long for a pod that its controller has to make anew.
@@ -87,6 +89,7 @@ class Desk {
   Instant now() const { return now_; }
   const Pod* pod(const std::string& uid) const;
   Result<Explanation> explain(const std::string& uid);
+  Result<Explanation> explain_name(const std::string& name);  // "namespace/name"
 
  private:
   enum class Stage : std::uint8_t {

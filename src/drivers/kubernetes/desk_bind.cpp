@@ -19,6 +19,8 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
     place.node = slot.place->node;
     place.gpus = slot.place->gpus;
     place.mig = slot.place->mig;
+    if (const auto node = nodes_.find(place.node); node != nodes_.end() && node->second.node)
+      place.visible_devices = visible_devices(place.gpus, *node->second.node, options_.naming);
     if (gpu.sharing == Sharing::Shared) {
       place.milli = gpu.milli;
       place.memory_mib = gpu.memory_mib;

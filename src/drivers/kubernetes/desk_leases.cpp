@@ -113,7 +113,7 @@ void Desk::order_lease_gone(LeaseRecord& record, const std::string& uid) {
       holder.ns = key->substr(0, slash);
       if (slash != std::string::npos) holder.name = key->substr(slash + 1);
     }
-    orders_.emplace_back(Release{lease.node, lease.gpu, std::move(holder), true});
+    orders_.emplace_back(Release{lease.node, lease.gpu, std::move(holder), true, {}});
     record.ordered = now_;
     return;
   }
@@ -130,8 +130,14 @@ void Desk::release_leases(const PodRecord& record, const TaskPlace& place) {
   for (const MigPlace& instance : place.mig) gpus.push_back(instance.gpu);
   std::sort(gpus.begin(), gpus.end());
   gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
-  for (const int gpu : gpus)
-    orders_.emplace_back(Release{place.node, gpu, name_of(record.pod), false});
+  for (const int gpu : gpus) {
+    Release order{place.node, gpu, name_of(record.pod), false, {}};
+    if (const auto lease = leases_.find(gpu_lease_name(place.node, gpu));
+        lease != leases_.end() && lease->second.lease.holders.size() == 1 &&
+        lease->second.lease.holder == record.pod.meta.uid)
+      order.lease_uid = lease->second.lease.meta.uid;
+    orders_.emplace_back(std::move(order));
+  }
 }
 
 }  // namespace gs::kube

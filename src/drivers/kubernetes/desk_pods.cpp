@@ -175,6 +175,12 @@ Result<Explanation> Desk::explain(const std::string& uid) {
   return engine_->explain(it->second.unit, now_);
 }
 
+Result<Explanation> Desk::explain_name(const std::string& name) {
+  for (const auto& [uid, record] : pods_)
+    if (record.pod.meta.key() == name) return explain(uid);
+  return not_found("there is no pod " + name);
+}
+
 std::vector<std::string> Desk::pods_by_age() const {
   std::vector<std::pair<std::int64_t, std::string>> order;
   for (const auto& [uid, record] : pods_) order.emplace_back(record.pod.meta.created.ms, uid);

@@ -21,6 +21,12 @@ Status Desk::enter(Unit& unit, const PodRecord& first, const TopologyWish& topol
   job.tenant = first.ask.tenant;
   job.priority = first.ask.priority;
   job.submitted = first.pod.meta.created;
+  // A namespace that no GpuTenant speaks of is its own tenant, without limits.
+  if (!engine_->cluster().find_tenant(job.tenant).valid()) {
+    Tenant tenant;
+    tenant.id = job.tenant;
+    if (Status made = tell(PutTenant{std::move(tenant)}); !made) return made;
+  }
   job.can_preempt_others = first.pod.may_preempt;
   job.sets[0].topology = topology;
   for (std::size_t g = 0; g < unit.groups.size(); ++g) {

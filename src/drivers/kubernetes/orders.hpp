@@ -26,6 +26,7 @@ struct PodPlace {
   std::string node;
   std::vector<int> gpus;
   std::vector<MigPlace> mig;
+  std::string visible_devices;             // what CUDA_VISIBLE_DEVICES will be
   int milli = 0;                           // of each GPU; 0: whole GPUs
   std::int64_t memory_mib = 0;             // of each GPU that is shared; 0: not limited
   int index = -1;                          // among its siblings; -1: none
@@ -45,6 +46,7 @@ struct Release {
   int gpu = 0;
   PodName holder;
   bool confirm = false;
+  std::string lease_uid;  // of a lease that only this pod has held; empty: not known
 };
 
 // A lease whose pod is not bound and which somebody else holds, or held: the pod is changed first,

@@ -86,6 +86,7 @@ std::string encode_binding(const Binding& binding) {
   }
   Json meta = {{"name", binding.pod}, {"namespace", binding.ns}};
   if (!binding.uid.empty()) meta["uid"] = binding.uid;
+  if (!binding.resource_version.empty()) meta["resourceVersion"] = binding.resource_version;
   if (!annotations.empty()) meta["annotations"] = std::move(annotations);
   return text_of({{"apiVersion", "v1"},
                   {"kind", "Binding"},
@@ -194,6 +195,7 @@ std::string encode_gpu_lease(const GpuLease& lease) {
   Json annotations = {{kLeaseNodeAnnotation, lease.node},
                       {kLeaseGpuAnnotation, std::to_string(lease.gpu)}};
   if (!lease.pod.empty()) annotations[kLeasePodAnnotation] = lease.pod;
+  if (!lease.scheduler.empty()) annotations[kSchedulerAnnotation] = lease.scheduler;
   const GpuHolder whole{lease.holders.empty() ? "" : lease.holders.front().pod_uid, 1000, 0, {}};
   if (lease.holders.size() != 1 || lease.holders.front() != whole) {
     Json holders = Json::array();

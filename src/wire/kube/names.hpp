@@ -14,13 +14,16 @@ inline constexpr const char* kTopologyPrefix = "topology.scheduler/";
 inline constexpr const char* kAllocatedAnnotation = "gpu.scheduling/allocated";
 inline constexpr const char* kVisibleDevicesAnnotation = "gpu.scheduling/visible-devices";
 inline constexpr const char* kIndexAnnotation = "gpu.scheduling/index";  // of the map
+// Changed to stop a Binding that is under way, before the pod's lease is broken.
+inline constexpr const char* kLeaseBrokenAnnotation = "gpu.scheduling/lease-broken";
 inline constexpr const char* kHcaAnnotation = "gpu.scheduling/ib-hca";
 
 // --- on leases ---
 inline constexpr const char* kManagedLabel = "gpu.scheduling/managed";
 inline constexpr const char* kLeaseNodeAnnotation = "gpu.scheduling/node";
 inline constexpr const char* kLeaseGpuAnnotation = "gpu.scheduling/gpu";
-inline constexpr const char* kLeasePodAnnotation = "gpu.scheduling/pod";  // namespace/name
+inline constexpr const char* kLeasePodAnnotation = "gpu.scheduling/pod";         // namespace/name
+inline constexpr const char* kSchedulerAnnotation = "gpu.scheduling/scheduler";  // who made it
 inline constexpr const char* kHoldersAnnotation = "gpu.scheduling/holders";
 
 // --- on namespaces ---

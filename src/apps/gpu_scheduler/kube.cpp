@@ -1,0 +1,282 @@
+#include "apps/gpu_scheduler/kube.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <random>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/log.hpp"
+#include "drivers/kubernetes/credentials.hpp"
+#include "drivers/kubernetes/elector.hpp"
+#include "drivers/kubernetes/scheduler.hpp"
+#include "drivers/rest/bodies.hpp"
+#include "net/http_server.hpp"
+#include "wire/secret_file.hpp"
+
+namespace gs {
+namespace {
+
+struct Flags {
+  std::string kubeconfig, context;
+  std::vector<std::string> scheduler_names;
+  std::string config;
+  bool leader_elect = true;
+  bool leases = true;
+  std::string lease_namespace;
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 8080;
+};
+
+// Monotonic, so that nothing happens twice or never when somebody sets the clock.
+Instant wall_clock() {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  static const auto began = std::chrono::steady_clock::now();
+  static const auto day = std::chrono::system_clock::now();
+  const auto passed = std::chrono::steady_clock::now() - began;
+  return Instant{duration_cast<milliseconds>(day.time_since_epoch() + passed).count()};
+}
+
+// The machine, or the pod, and something that a second process there does not have.
+std::string own_identity() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::random_device random;
+  return fmt::format("{}_{:08x}{:08x}", host, random(), random());
+}
+
+class Kube {
+ public:
+  explicit Kube(Flags flags) : flags_(std::move(flags)), identity_(own_identity()) {}
+
+  Status start();
+  void look();  // now and then, by the main thread
+  void stop();
+
+ private:
+  Status read_config();
+  Status listen();
+  HttpResponse answer(const HttpRequest& request);
+  HttpResponse explain(const HttpRequest& request);
+
+  const Flags flags_;
+  const std::string identity_;
+  kube::SchedulerConfig config_;
+  Metrics metrics_;
+  EventLoop loop_;
+  std::unique_ptr<kube::Api> api_;
+  std::unique_ptr<kube::Elector> elector_;
+  std::mutex mutex_;  // of scheduler_, against the HTTP server's thread
+  std::unique_ptr<kube::Scheduler> scheduler_;
+  std::unique_ptr<HttpServer> http_;
+  std::atomic<bool> leads_{false};
+};
+
+Status Kube::read_config() {
+  if (!flags_.config.empty()) {
+    Result<std::string> text = read_text_file(flags_.config);
+    if (!text) return text.error();
+    Result<kube::SchedulerConfig> config = kube::scheduler_config_of_yaml(*text);
+    if (!config) return invalid(flags_.config + ": " + config.error().message);
+    config_ = std::move(*config);
+  }
+  if (!flags_.scheduler_names.empty()) config_.scheduler_names = flags_.scheduler_names;
+  if (!flags_.lease_namespace.empty()) config_.lease_namespace = flags_.lease_namespace;
+  config_.leases = config_.leases && flags_.leases;
+  return ok_status();
+}
+
+Status Kube::start() {
+  if (Status read = read_config(); !read) return read;
+  kube::ClusterSearch search;
+  search.kubeconfig = flags_.kubeconfig;
+  search.context = flags_.context;
+  search.variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  Result<kube::ClusterAccess> access = kube::find_cluster(std::move(search));
+  if (!access) return access.error();
+  log_info("using a cluster", {{"server", access->server.text()}, {"by", access->source}});
+  loop_.start();
+  Result<std::unique_ptr<kube::Api>> api =
+      kube::Api::create(loop_, std::move(*access), {}, &metrics_);
+  if (!api) return api.error();
+  api_ = std::move(*api);
+  if (Status listening = listen(); !listening) return listening;
+  if (!flags_.leader_elect) {
+    leads_ = true;
+    return ok_status();
+  }
+  kube::ElectorOptions options;
+  options.name_space = config_.lease_namespace;
+  options.name = "gpu-scheduler";
+  options.identity = identity_;
+  elector_ = std::make_unique<kube::Elector>(
+      *api_, std::move(options),
+      kube::Elector::Callbacks{[this] { leads_ = true; },
+                               [this](const std::string& why) {
+                                 log_warn("the lead is lost", {{"why", why}});
+                                 leads_ = false;
+                               }});
+  elector_->start();
+  return ok_status();
+}
+
+void Kube::look() {
+  if (leads_ == (scheduler_ != nullptr)) return;
+  const std::lock_guard lock(mutex_);
+  if (!leads_) {
+    scheduler_.reset();
+    return;
+  }
+  log_info("leading", {{"identity", identity_}});
+  scheduler_ = std::make_unique<kube::Scheduler>(
+      *api_, kube::SchedulerOptions{config_, identity_, flags_.leader_elect}, wall_clock);
+  scheduler_->start();
+}
+
+void Kube::stop() {
+  if (http_ != nullptr) http_->stop();
+  {
+    const std::lock_guard lock(mutex_);
+    scheduler_.reset();
+  }
+  if (elector_ != nullptr) {
+    std::promise<void> stopped;
+    elector_->stop([&] { stopped.set_value(); });
+    stopped.get_future().wait_for(std::chrono::seconds(3));
+  }
+  if (api_ != nullptr) {
+    api_->stop();
+    loop_.finish();
+  }
+  elector_.reset();
+  api_.reset();
+}
+
+// ---------------------------------------------------------------- its own page
+
+Status Kube::listen() {
+  HttpServerOptions options;
+  options.bind = flags_.bind;
+  options.port = flags_.port;
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::start(
+      options,
+      [this](std::shared_ptr<Exchange> exchange) { exchange->answer(answer(exchange->request)); });
+  if (!server) return server.error();
+  http_ = std::move(*server);
+  log_info("health, metrics and explanations",
+           {{"address", fmt::format("http://{}:{}", flags_.bind, http_->port())}});
+  return ok_status();
+}
+
+HttpResponse Kube::answer(const HttpRequest& request) {
+  HttpResponse response;
+  if (request.path == "/health") {
+    response.body = R"({"status":"healthy"})";
+  } else if (request.path == "/ready") {
+    const std::lock_guard lock(mutex_);
+    const bool standby = flags_.leader_elect && !leads_;
+    const bool ready = standby || (scheduler_ != nullptr && scheduler_->is_synced());
+    response.status = ready ? 200 : 503;
+    response.body = fmt::format(R"({{"ready":{},"leads":{}}})", ready, leads_.load());
+  } else if (request.path == "/metrics") {
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    MetricsText text("gpu_scheduler");
+    metrics_.write(text);
+    response.body = text.text();
+  } else if (request.path == "/explain") {
+    return explain(request);
+  } else {
+    response.status = 404;
+    response.body = R"({"error":"there are /health, /ready, /metrics and /explain?pod=NS/NAME"})";
+  }
+  return response;
+}
+
+HttpResponse Kube::explain(const HttpRequest& request) {
+  HttpResponse response;
+  const std::string* pod = request.parameter("pod");
+  if (pod == nullptr) {
+    response.status = 400;
+    response.body = R"({"error":"pod=NAMESPACE/NAME is missing"})";
+    return response;
+  }
+  const std::lock_guard lock(mutex_);
+  if (scheduler_ == nullptr) {
+    response.status = 503;
+    response.body = R"({"error":"another scheduler leads; ask that one"})";
+    return response;
+  }
+  Result<Explanation> known = not_found("there is no pod " + *pod + " that waits or runs here");
+  scheduler_->ask([&](kube::Desk& desk) { known = desk.explain_name(*pod); });
+  if (!known) {
+    response.status = 404;
+    response.body = Json{{"error", known.error().message}}.dump();
+    return response;
+  }
+  Json body = explanation_body(*known);
+  body["pod"] = *pod;
+  response.body = body.dump();
+  return response;
+}
+
+int run(const Flags& flags) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  Kube kube(flags);
+  if (Status started = kube.start(); !started) {
+    fmt::print(stderr, "gpu-scheduler: {}\n", started.error().message);
+    kube.stop();
+    return 1;
+  }
+  for (;;) {
+    kube.look();
+    const timespec patience{0, 100'000'000};
+    const int signal = sigtimedwait(&signals, nullptr, &patience);
+    if (signal == SIGTERM || signal == SIGINT) break;
+  }
+  log_info("stopping");
+  kube.stop();
+  return 0;
+}
+
+}  // namespace
+
+void add_kube(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("kube", "Schedule the pods of a Kubernetes cluster that name us");
+  command->add_option("--kubeconfig", flags->kubeconfig,
+                      "A kubeconfig; without it KUBECONFIG, ~/.kube/config, or the pod's account");
+  command->add_option("--context", flags->context, "A context of the kubeconfig");
+  command->add_option("--config", flags->config, "A SchedulerConfig (YAML)")
+      ->check(CLI::ExistingFile);
+  command->add_option("--scheduler-name", flags->scheduler_names,
+                      "Names by which pods ask for us; may be given several times");
+  command->add_flag("--leader-elect,!--no-leader-elect", flags->leader_elect,
+                    "One of several schedulers leads, the others stand by (default)");
+  command->add_flag("--leases,!--no-leases", flags->leases,
+                    "A Lease for every GPU that is given out (default)");
+  command->add_option("--lease-namespace", flags->lease_namespace,
+                      "Where leases lie (gpu-scheduler)");
+  command->add_option("--bind", flags->bind, "Address of health, metrics and explanations")
+      ->capture_default_str();
+  command->add_option("--port", flags->port, "Its port; 0: any that is free")
+      ->capture_default_str();
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace gs

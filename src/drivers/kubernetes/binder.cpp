@@ -1,0 +1,301 @@
+#include "drivers/kubernetes/binder.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "drivers/kubernetes/gpu_leases.hpp"
+#include "wire/json_reader.hpp"
+#include "wire/kube/encode.hpp"
+#include "wire/kube/instances.hpp"
+#include "wire/kube/names.hpp"
+#include "wire/kube/pod.hpp"
+
+namespace gs::kube {
+namespace {
+
+constexpr Duration kFirstEvictionWait = seconds(1), kLongestEvictionWait = seconds(30);
+
+std::string key_of(const PodName& pod) { return pod.ns + "/" + pod.name; }
+
+// The GPUs on which a pod needs leases, and what it takes of each.
+std::map<int, GpuHolder> shares_of(const PodPlace& place) {
+  std::map<int, GpuHolder> shares;
+  for (const int gpu : place.gpus)
+    shares[gpu] = {place.pod.uid, place.milli > 0 ? place.milli : 1000, place.memory_mib, {}};
+  for (const MigPlace& instance : place.mig) {
+    GpuHolder& holder = shares[instance.gpu];
+    holder.pod_uid = place.pod.uid;
+    holder.milli = 0;
+    holder.mig.push_back(instance.profile);
+  }
+  return shares;
+}
+
+bool has_gpu(const Pod& pod, const std::string& node, int gpu) {
+  if (pod.node_name != node || pod.ended()) return false;
+  if (const std::string* text = pod.meta.annotation(kAllocatedAnnotation))
+    if (const Result<Allocated> allocated = parse_allocated(*text))
+      return std::find(allocated->gpus.begin(), allocated->gpus.end(), gpu) !=
+             allocated->gpus.end();
+  return false;
+}
+
+}  // namespace
+
+struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
+  // A Bind that is being carried out.
+  struct Work {
+    Bind order;
+    BindDone result;
+    struct Held {
+      std::size_t pod = 0;
+      int gpu = 0;
+      std::string lease_uid;  // empty: others may share it
+    };
+    std::vector<Held> held;
+    std::size_t open = 0;
+  };
+  using WorkPtr = std::shared_ptr<Work>;
+
+  Impl(Api& api_, BinderOptions options_, Clock clock_, Done done_, LeaseGone lease_gone_)
+      : api(api_),
+        options(std::move(options_)),
+        clock(std::move(clock_)),
+        done(std::move(done_)),
+        lease_gone(std::move(lease_gone_)),
+        leases(api, options.lease_namespace, options.identity, clock) {}
+
+  void bind(Bind order);
+  void take(const WorkPtr& work, std::size_t pod, int gpu, const GpuHolder& holder);
+  void leases_done(const WorkPtr& work);
+  void send(const WorkPtr& work, std::size_t pod);
+  std::string binding_of(const PodPlace& place) const;
+  void find_out(const WorkPtr& work, std::size_t pod, const ApiError& error);
+  void pod_done(const WorkPtr& work, std::size_t pod, BindFailure failure, std::string message,
+                const Pod* now = nullptr);
+  void give_back(const WorkPtr& work, std::size_t pod, const Pod* now);
+  void release(const Release& order);
+  void leave(const std::string& node, int gpu, const std::string& uid, const std::string& lease);
+  void break_lease(const Break& order);
+  void evict(const Evict& order, Duration wait);
+
+  Api& api;
+  const BinderOptions options;
+  const Clock clock;
+  const Done done;
+  const LeaseGone lease_gone;
+  GpuLeases leases;
+  std::set<std::string> evicting;
+  bool stopped = false;
+};
+
+Binder::Binder(Api& api, BinderOptions options, Clock clock, Done done, LeaseGone lease_gone)
+    : impl_(std::make_shared<Impl>(api, std::move(options), std::move(clock), std::move(done),
+                                   std::move(lease_gone))) {}
+Binder::~Binder() { impl_->stopped = true; }
+
+void Binder::bind(Bind order) { impl_->bind(std::move(order)); }
+void Binder::release(Release order) { impl_->release(order); }
+void Binder::break_lease(Break order) { impl_->break_lease(order); }
+void Binder::evict(Evict order) {
+  if (impl_->evicting.insert(order.pod.uid).second) impl_->evict(order, kFirstEvictionWait);
+}
+
+// ---------------------------------------------------------------- leases, then bindings
+
+void Binder::Impl::bind(Bind order) {
+  auto work = std::make_shared<Work>();
+  work->order = std::move(order);
+  work->result.id = work->order.id;
+  for (const PodPlace& place : work->order.pods)
+    work->result.pods.push_back({place.pod, BindFailure::None, -1, {}, {}});
+  work->open = 1;  // until all have been asked for
+  for (std::size_t i = 0; options.leases && i < work->order.pods.size(); ++i)
+    for (const auto& [gpu, holder] : shares_of(work->order.pods[i])) {
+      ++work->open;
+      take(work, i, gpu, holder);
+    }
+  if (--work->open == 0) leases_done(work);
+}
+
+void Binder::Impl::take(const WorkPtr& work, std::size_t pod, int gpu, const GpuHolder& holder) {
+  const PodPlace& place = work->order.pods[pod];
+  const LeaseAsk ask{place.node, gpu, key_of(place.pod), holder};
+  const bool shares = ask.shares();
+  leases.take(ask, [self = shared_from_this(), work, pod, gpu, shares](LeaseTaking taking) {
+    PodBound& result = work->result.pods[pod];
+    if (taking.ok) {
+      work->held.push_back({pod, gpu, shares ? std::string{} : taking.lease_uid});
+    } else if (!taking.taken_by.empty()) {
+      result = {result.pod, BindFailure::LeaseTaken, gpu, taking.taken_by,
+                "GPU " + std::to_string(gpu) + " is held by another pod"};
+    } else if (result.failure == BindFailure::None) {
+      result.failure = BindFailure::Failed;
+      result.message = "lease of GPU " + std::to_string(gpu) + ": " + taking.error;
+    }
+    if (--work->open == 0) self->leases_done(work);
+  });
+}
+
+void Binder::Impl::leases_done(const WorkPtr& work) {
+  auto& pods = work->result.pods;
+  const bool all = std::all_of(pods.begin(), pods.end(), [](const PodBound& pod) {
+    return pod.failure == BindFailure::None;
+  });
+  if (!all) {
+    for (std::size_t i = 0; i < pods.size(); ++i) {
+      if (pods[i].failure == BindFailure::None) pods[i].failure = BindFailure::Sibling;
+      give_back(work, i, nullptr);
+    }
+    if (!stopped) done(std::move(work->result));
+    return;
+  }
+  work->open = pods.size();
+  for (std::size_t i = 0; i < work->order.pods.size(); ++i) send(work, i);
+}
+
+std::string Binder::Impl::binding_of(const PodPlace& place) const {
+  Binding binding;
+  binding.pod = place.pod.name;
+  binding.ns = place.pod.ns;
+  binding.uid = place.pod.uid;
+  binding.resource_version = place.resource_version;
+  binding.node = place.node;
+  for (const auto& [gpu, holder] : shares_of(place)) binding.gpus.push_back(gpu);
+  binding.visible_devices = place.visible_devices;
+  if (place.index >= 0)
+    set_label(binding.annotations, kIndexAnnotation, std::to_string(place.index));
+  if (!place.mig.empty())
+    set_label(binding.annotations, kInstancesAnnotation, instances_text(place.mig));
+  return encode_binding(binding);
+}
+
+void Binder::Impl::send(const WorkPtr& work, std::size_t pod) {
+  const PodPlace& place = work->order.pods[pod];
+  ApiRequest request = bind_pod(place.pod.ns, place.pod.name, binding_of(place));
+  request.lane = Lane::Urgent;
+  api.call(std::move(request), [self = shared_from_this(), work, pod](ApiAnswer answer) {
+    if (answer.ok()) return self->pod_done(work, pod, BindFailure::None, {});
+    const ApiReason reason = answer.error->reason;
+    if (reason == ApiReason::BadRequest || reason == ApiReason::Forbidden ||
+        reason == ApiReason::Invalid)
+      return self->pod_done(work, pod, BindFailure::Refused, answer.error->message);
+    self->find_out(work, pod, *answer.error);
+  });
+}
+
+// The pod itself says what became of the Binding.
+void Binder::Impl::find_out(const WorkPtr& work, std::size_t index, const ApiError& error) {
+  const PodName& name = work->order.pods[index].pod;
+  ApiRequest request = read_object(kube::pods(), name.ns, name.name);
+  request.lane = Lane::Urgent;
+  api.call(std::move(request), [self = shared_from_this(), work, index, error](ApiAnswer answer) {
+    const PodPlace& place = work->order.pods[index];
+    if (!answer.ok()) {
+      if (answer.error->reason == ApiReason::NotFound)
+        return self->pod_done(work, index, BindFailure::PodGone, "the pod is gone");
+      // It may be bound: its leases stay until that is known (the desk judges them).
+      std::erase_if(work->held, [&](const Work::Held& held) { return held.pod == index; });
+      return self->pod_done(work, index, BindFailure::Failed, error.message);
+    }
+    const Result<Pod> pod = decode_pod(answer.body);
+    if (!pod) return self->pod_done(work, index, BindFailure::Failed, pod.error().message);
+    if (pod->meta.uid != place.pod.uid)
+      return self->pod_done(work, index, BindFailure::PodGone, "another pod has its name");
+    if (!pod->node_name.empty()) {
+      const auto shares = shares_of(place);
+      const bool ours = pod->node_name == place.node &&
+                        std::all_of(shares.begin(), shares.end(), [&](const auto& share) {
+                          return has_gpu(*pod, place.node, share.first);
+                        });
+      return self->pod_done(work, index, ours ? BindFailure::None : BindFailure::Bound,
+                            "bound to " + pod->node_name, &*pod);
+    }
+    const bool changed = pod->meta.resource_version != place.resource_version;
+    self->pod_done(work, index, changed ? BindFailure::PodChanged : BindFailure::Failed,
+                   error.message, &*pod);
+  });
+}
+
+void Binder::Impl::pod_done(const WorkPtr& work, std::size_t pod, BindFailure failure,
+                            std::string message, const Pod* now) {
+  work->result.pods[pod].failure = failure;
+  work->result.pods[pod].message = std::move(message);
+  if (failure != BindFailure::None) give_back(work, pod, now);
+  if (--work->open == 0 && !stopped) done(std::move(work->result));
+}
+
+// But not the lease of a GPU that the pod has after all, by another scheduler's hand.
+void Binder::Impl::give_back(const WorkPtr& work, std::size_t pod, const Pod* now) {
+  const PodPlace& place = work->order.pods[pod];
+  for (const Work::Held& held : work->held)
+    if (held.pod == pod && (now == nullptr || !has_gpu(*now, place.node, held.gpu)))
+      leave(place.node, held.gpu, place.pod.uid, held.lease_uid);
+}
+
+// ---------------------------------------------------------------- giving back
+
+void Binder::Impl::leave(const std::string& node, int gpu, const std::string& uid,
+                         const std::string& lease) {
+  leases.leave(node, gpu, uid, lease, [self = shared_from_this(), node, gpu](bool is_gone) {
+    if (is_gone && !self->stopped) self->lease_gone(gpu_lease_name(node, gpu));
+  });
+}
+
+void Binder::Impl::release(const Release& order) {
+  if (!order.confirm || order.holder.name.empty())
+    return leave(order.node, order.gpu, order.holder.uid, order.lease_uid);
+  api.call(read_object(kube::pods(), order.holder.ns, order.holder.name),
+           [self = shared_from_this(), order](ApiAnswer answer) {
+             if (!answer.ok() && answer.error->reason != ApiReason::NotFound) return;
+             if (answer.ok()) {
+               const Result<Pod> pod = decode_pod(answer.body);
+               if (!pod) return;
+               const bool same = pod->meta.uid == order.holder.uid && !pod->ended();
+               // Not bound: that is for Break. Bound with this GPU: the lease is right.
+               if (same && (pod->node_name.empty() || has_gpu(*pod, order.node, order.gpu))) return;
+             }
+             self->leave(order.node, order.gpu, order.holder.uid, order.lease_uid);
+           });
+}
+
+void Binder::Impl::break_lease(const Break& order) {
+  const Json patch = {
+      {"metadata",
+       {{"uid", order.holder.uid},
+        {"annotations",
+         {{kLeaseBrokenAnnotation, options.identity + " at " + std::to_string(clock().ms)}}}}}};
+  api.call(patch_object(kube::pods(), order.holder.ns, order.holder.name, PatchType::Merge,
+                        patch.dump()),
+           [self = shared_from_this(), order](ApiAnswer answer) {
+             if (answer.ok()) {
+               const Result<Pod> pod = decode_pod(answer.body);
+               if (!pod || has_gpu(*pod, order.node, order.gpu)) return;  // bound before us
+             } else if (answer.error->reason != ApiReason::NotFound &&
+                        answer.error->reason != ApiReason::Conflict) {
+               return;  // the desk orders it again
+             }
+             self->leave(order.node, order.gpu, order.holder.uid, {});
+           });
+}
+
+// A disruption budget may say no for a while: it is asked again until the pod is gone.
+void Binder::Impl::evict(const Evict& order, Duration wait) {
+  api.call(evict_pod(order.pod.ns, order.pod.name,
+                     encode_eviction(order.pod.ns, order.pod.name, order.pod.uid)),
+           [self = shared_from_this(), order, wait](ApiAnswer answer) {
+             const bool again = !answer.ok() && answer.error->reason != ApiReason::NotFound &&
+                                answer.error->reason != ApiReason::Conflict &&
+                                answer.error->reason != ApiReason::Cancelled;
+             if (!again || self->stopped) {
+               self->evicting.erase(order.pod.uid);
+               return;
+             }
+             self->api.loop().after(wait, [self, order, wait] {
+               if (!self->stopped) self->evict(order, std::min(kLongestEvictionWait, wait + wait));
+             });
+           });
+}
+
+}  // namespace gs::kube

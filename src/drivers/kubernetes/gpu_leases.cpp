@@ -1,0 +1,169 @@
+#include "drivers/kubernetes/gpu_leases.hpp"
+
+#include <algorithm>
+
+#include "wire/kube/encode.hpp"
+#include "wire/kube/names.hpp"
+
+namespace gs::kube {
+namespace {
+
+// Others change a shared lease at the same time: so often we look again.
+constexpr int kTries = 10;
+constexpr int kWhole = 1000;
+
+bool is_shared(const Lease& lease) {
+  return std::none_of(lease.holders.begin(), lease.holders.end(), [](const GpuHolder& holder) {
+    return holder.milli >= kWhole && holder.mig.empty();
+  });
+}
+
+int milli_of(const Lease& lease) {
+  int sum = 0;
+  for (const GpuHolder& holder : lease.holders) sum += holder.mig.empty() ? holder.milli : 0;
+  return sum;
+}
+
+}  // namespace
+
+struct GpuLeases::Impl : std::enable_shared_from_this<GpuLeases::Impl> {
+  Impl(Api& api_, std::string ns_, std::string identity_, Clock clock_)
+      : api(api_), ns(std::move(ns_)), identity(std::move(identity_)), clock(std::move(clock_)) {}
+
+  std::string body(const LeaseAsk& ask, std::vector<GpuHolder> holders,
+                   const std::string& version) const {
+    GpuLease lease;
+    lease.ns = ns;
+    lease.node = ask.node;
+    lease.gpu = ask.gpu;
+    lease.pod = ask.pod;
+    lease.holders = std::move(holders);
+    lease.acquired = clock();
+    lease.resource_version = version;
+    lease.scheduler = identity;
+    return encode_gpu_lease(lease);
+  }
+
+  void create(const LeaseAsk& ask, int tries, const Taken& done);
+  void look(const LeaseAsk& ask, int tries, const Taken& done);
+  void join(const LeaseAsk& ask, const Lease& lease, int tries, const Taken& done);
+  void look_and_leave(const std::string& node, int gpu, const std::string& uid, int tries,
+                      const Left& done);
+
+  Api& api;
+  const std::string ns, identity;
+  const Clock clock;
+};
+
+GpuLeases::GpuLeases(Api& api, std::string name_space, std::string identity, Clock clock)
+    : impl_(std::make_shared<Impl>(api, std::move(name_space), std::move(identity),
+                                   std::move(clock))) {}
+
+void GpuLeases::take(LeaseAsk ask, Taken done) { impl_->create(ask, 0, done); }
+
+void GpuLeases::Impl::create(const LeaseAsk& ask, int tries, const Taken& done) {
+  ApiRequest request = create_object(leases(), ns, body(ask, {ask.holder}, {}));
+  request.lane = Lane::Urgent;
+  api.call(std::move(request), [self = shared_from_this(), ask, tries, done](ApiAnswer answer) {
+    if (answer.ok()) {
+      const Result<Lease> lease = decode_lease(answer.body);
+      done({true, {}, {}, lease ? lease->meta.uid : std::string{}});
+    } else if (answer.error->reason == ApiReason::AlreadyExists || answer.error->may_be_done) {
+      self->look(ask, tries + 1, done);
+    } else {
+      done({false, {}, answer.error->message, {}});
+    }
+  });
+}
+
+void GpuLeases::Impl::look(const LeaseAsk& ask, int tries, const Taken& done) {
+  if (tries > kTries) return done({false, {}, "its lease changes all the time", {}});
+  ApiRequest request = read_object(leases(), ns, gpu_lease_name(ask.node, ask.gpu));
+  request.lane = Lane::Urgent;
+  api.call(std::move(request), [self = shared_from_this(), ask, tries, done](ApiAnswer answer) {
+    if (!answer.ok() && answer.error->reason == ApiReason::NotFound)
+      return self->create(ask, tries, done);
+    if (!answer.ok()) return done({false, {}, answer.error->message, {}});
+    const Result<Lease> lease = decode_lease(answer.body);
+    if (!lease) return done({false, {}, lease.error().message, {}});
+    const std::string* maker = lease->meta.annotation(kSchedulerAnnotation);
+    const auto mine =
+        std::find_if(lease->holders.begin(), lease->holders.end(),
+                     [&](const GpuHolder& holder) { return holder.pod_uid == ask.holder.pod_uid; });
+    if (mine != lease->holders.end()) {
+      // Ours, if the answer to our own write was lost; else another scheduler is at the same pod.
+      const bool ours = ask.shares() || (maker != nullptr && *maker == self->identity);
+      return done({ours, ours ? std::string{} : ask.holder.pod_uid, {}, lease->meta.uid});
+    }
+    const bool room = ask.shares() && is_shared(*lease) &&
+                      (!ask.holder.mig.empty() || milli_of(*lease) + ask.holder.milli <= kWhole);
+    if (room) return self->join(ask, *lease, tries, done);
+    done({false, lease->holder.empty() ? std::string("?") : lease->holder, {}, {}});
+  });
+}
+
+void GpuLeases::Impl::join(const LeaseAsk& ask, const Lease& lease, int tries, const Taken& done) {
+  std::vector<GpuHolder> holders = lease.holders;
+  holders.push_back(ask.holder);
+  ApiRequest request = update_object(leases(), ns, lease.meta.name,
+                                     body(ask, std::move(holders), lease.meta.resource_version));
+  request.lane = Lane::Urgent;
+  api.call(std::move(request), [self = shared_from_this(), ask, tries, done,
+                                uid = lease.meta.uid](ApiAnswer answer) {
+    if (answer.ok()) return done({true, {}, {}, uid});
+    const ApiReason reason = answer.error->reason;
+    if (reason == ApiReason::Conflict || reason == ApiReason::NotFound || answer.error->may_be_done)
+      return self->look(ask, tries + 1, done);
+    done({false, {}, answer.error->message, {}});
+  });
+}
+
+// ---------------------------------------------------------------- leaving
+
+void GpuLeases::leave(const std::string& node, int gpu, const std::string& pod_uid,
+                      const std::string& lease_uid, Left done) {
+  if (lease_uid.empty()) return impl_->look_and_leave(node, gpu, pod_uid, 0, done);
+  ApiRequest request =
+      delete_object(leases(), impl_->ns, gpu_lease_name(node, gpu), encode_delete(lease_uid, {}));
+  impl_->api.call(std::move(request), [self = impl_, node, gpu, pod_uid, done](ApiAnswer answer) {
+    const bool gone = answer.ok() || answer.error->reason == ApiReason::NotFound ||
+                      answer.error->reason == ApiReason::Conflict;  // another one has its name
+    if (gone) return done(true);
+    self->look_and_leave(node, gpu, pod_uid, 1, done);
+  });
+}
+
+void GpuLeases::Impl::look_and_leave(const std::string& node, int gpu, const std::string& uid,
+                                     int tries, const Left& done) {
+  if (tries > kTries) return done(false);
+  const std::string name = gpu_lease_name(node, gpu);
+  api.call(read_object(leases(), ns, name), [self = shared_from_this(), node, gpu, uid, name, tries,
+                                             done](ApiAnswer answer) {
+    if (!answer.ok()) return done(answer.error->reason == ApiReason::NotFound);
+    Result<Lease> lease = decode_lease(answer.body);
+    if (!lease) return done(false);
+    const std::size_t before = lease->holders.size();
+    std::erase_if(lease->holders, [&](const GpuHolder& holder) { return holder.pod_uid == uid; });
+    if (lease->holders.size() == before) return done(true);
+    ApiRequest request;
+    if (lease->holders.empty()) {
+      request = delete_object(leases(), self->ns, name,
+                              encode_delete(lease->meta.uid, lease->meta.resource_version));
+    } else {
+      const std::string* pod = lease->meta.annotation(kLeasePodAnnotation);
+      const LeaseAsk rest{node, gpu, pod == nullptr ? std::string{} : *pod, {}};
+      request = update_object(leases(), self->ns, name,
+                              self->body(rest, lease->holders, lease->meta.resource_version));
+    }
+    self->api.call(std::move(request), [self, node, gpu, uid, tries, done](ApiAnswer written) {
+      if (written.ok()) return done(true);
+      const ApiReason reason = written.error->reason;
+      if (reason == ApiReason::NotFound) return done(true);
+      if (reason == ApiReason::Conflict || written.error->may_be_done)
+        return self->look_and_leave(node, gpu, uid, tries + 1, done);
+      done(false);
+    });
+  });
+}
+
+}  // namespace gs::kube

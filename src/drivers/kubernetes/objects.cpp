@@ -1,0 +1,270 @@
+#include "drivers/kubernetes/objects.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "wire/kube/gang.hpp"
+#include "wire/kube/names.hpp"
+#include "wire/kube/node_model.hpp"
+#include "wire/kube/task_request.hpp"
+
+namespace gs::kube {
+namespace {
+
+bool waits(PodAsk& ask, const char* reason, std::string message) {
+  ask.reason = reason;
+  ask.waits_for = std::move(message);
+  return false;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- what a pod asks for
+
+PodAsk Objects::ask(const Pod& pod) {
+  const std::string& uid = pod.meta.uid;
+  PodAsk ask;
+  ask.priority = engine_priority(pod.priority);
+  watch(by_namespace_, {{}, pod.meta.ns}, uid);
+  const auto ns = namespaces_.find(pod.meta.ns);
+  Meta unknown;
+  unknown.name = pod.meta.ns;
+  ask.tenant = tenant_of(ns == namespaces_.end() ? unknown : ns->second.meta, tenants_);
+  const Owners owners = owners_of(pod);
+  for (const OwnerReference& owner : pod.meta.owners) watch(by_owner_, {{}, owner.uid}, uid);
+  const GpuClaim* claim = nullptr;
+  std::optional<MapEntry> pin;
+  if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
+      !find_pin(pod, ask, pin))
+    return ask;
+  const RequestContext context{claim, owners, pin ? &*pin : nullptr, {}};
+  Result<TaskReading> reading = task_request(pod, context);
+  if (reading)
+    ask.request = std::move(reading->request);
+  else
+    waits(ask, "InvalidRequest", reading.error().message);
+  return ask;
+}
+
+Owners Objects::owners_of(const Pod& pod) const {
+  Owners owners;
+  const OwnerReference* next = pod.meta.controller();
+  while (next != nullptr && owners.size() < 4) {
+    const auto it = workloads_.find(next->uid);
+    if (it == workloads_.end()) break;
+    owners.push_back(&it->second);
+    next = it->second.meta.controller();
+  }
+  return owners;
+}
+
+bool Objects::find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim) {
+  const std::string* name = pod.meta.annotation(kClaimAnnotation);
+  if (name == nullptr) return true;
+  ask.claim = *name;
+  const Key key{pod.meta.ns, *name};
+  watch(by_claim_, key, pod.meta.uid);
+  const auto it = claims_.find(key);
+  const std::string text = "GpuClaim " + pod.meta.ns + "/" + *name;
+  if (it == claims_.end()) return waits(ask, "ClaimMissing", text + " does not exist");
+  if (!it->second.claim) return waits(ask, "ClaimInvalid", text + ": " + it->second.error);
+  claim = &*it->second.claim;
+  return true;
+}
+
+bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask) {
+  const Result<std::optional<std::string>> name = gang_name(pod.meta, claim, owners);
+  if (!name) return waits(ask, "InvalidGang", name.error().message);
+  if (!*name) return true;
+  const Key key{pod.meta.ns, **name};
+  watch(by_group_, key, pod.meta.uid);
+  const auto group = groups_.find(key);
+  const Result<GangAsk> gang =
+      gang_ask(**name, group == groups_.end() ? nullptr : &group->second, pod.meta, owners);
+  if (!gang) return waits(ask, "InvalidGang", gang.error().message);
+  if (!gang->size)
+    return waits(ask, "GangSizeUnknown",
+                 "the size of gang " + **name + " is not known: " + gang->size_from);
+  ask.gang = pod.meta.ns + "/" + gang->name;
+  ask.gang_size = *gang->size;
+  if (group != groups_.end()) ask.topology = group->second.topology;
+  return true;
+}
+
+bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin) {
+  ask.index = pod_index(pod.meta).value_or(-1);
+  const std::string* text = pod.meta.annotation(kMapAnnotation);
+  if (text == nullptr) return true;
+  const Result<SchedulingMap> map = parse_scheduling_map(*text);
+  if (!map) return waits(ask, "BadSchedulingMap", map.error().message);
+  ask.index = index_of(pod);
+  const MapEntry* entry = map->find(ask.index);
+  if (entry == nullptr)
+    return waits(
+        ask, "BadSchedulingMap",
+        std::string(kMapAnnotation) + " has no line for index " + std::to_string(ask.index));
+  const auto node = read_nodes_.find(entry->node);
+  if (Status fits = check_entry(*entry, node == read_nodes_.end() ? nullptr : &node->second); !fits)
+    return waits(ask, "BadSchedulingMap", fits.error().message);
+  pin = *entry;
+  return true;
+}
+
+// The pod's own, the one that it was given before, or the lowest that is free among its siblings.
+int Objects::index_of(const Pod& pod) {
+  const std::string& uid = pod.meta.uid;
+  if (const auto known = index_of_pod_.find(uid); known != index_of_pod_.end())
+    return known->second.second;
+  const OwnerReference* owner = pod.meta.controller();
+  std::map<int, std::string>& taken = indexes_[owner == nullptr ? uid : owner->uid];
+  int index = 0;
+  if (const std::optional<int> own = pod_index(pod.meta)) {
+    index = *own;
+  } else if (const std::string* given = pod.meta.annotation(kIndexAnnotation)) {
+    std::from_chars(given->data(), given->data() + given->size(), index);
+  } else {
+    while (taken.contains(index)) ++index;
+  }
+  taken[index] = uid;
+  index_of_pod_[uid] = {owner == nullptr ? uid : owner->uid, index};
+  return index;
+}
+
+void Objects::forget_pod(const std::string& uid) {
+  if (const auto it = of_pod_.find(uid); it != of_pod_.end()) {
+    for (const auto& [index, key] : it->second) {
+      const auto entry = index->find(key);
+      if (entry == index->end()) continue;
+      entry->second.erase(uid);
+      if (entry->second.empty()) index->erase(entry);
+    }
+    of_pod_.erase(it);
+  }
+  if (const auto it = index_of_pod_.find(uid); it != index_of_pod_.end()) {
+    const auto owner = indexes_.find(it->second.first);
+    const auto taken = owner->second.find(it->second.second);
+    if (taken != owner->second.end() && taken->second == uid) owner->second.erase(taken);
+    if (owner->second.empty()) indexes_.erase(owner);
+    index_of_pod_.erase(it);
+  }
+}
+
+// ---------------------------------------------------------------- who refers to what
+
+void Objects::watch(std::map<Key, std::set<std::string>>& index, Key key, const std::string& uid) {
+  if (index[key].insert(uid).second) of_pod_[uid].emplace_back(&index, std::move(key));
+}
+
+Uids Objects::waiting_for(const std::map<Key, std::set<std::string>>& index, const Key& key) const {
+  const auto it = index.find(key);
+  return it == index.end() ? Uids{} : Uids(it->second.begin(), it->second.end());
+}
+
+Uids Objects::all_pods() const {
+  Uids uids;
+  for (const auto& [uid, keys] : of_pod_) uids.push_back(uid);
+  return uids;
+}
+
+Uids Objects::put(GpuClaim claim) {
+  const Key key{claim.meta.ns, claim.meta.name};
+  claims_[key] = {std::move(claim), {}};
+  return waiting_for(by_claim_, key);
+}
+
+Uids Objects::put_broken_claim(const std::string& ns, const std::string& name, std::string error) {
+  claims_[{ns, name}] = {std::nullopt, std::move(error)};
+  return waiting_for(by_claim_, {ns, name});
+}
+
+Uids Objects::remove_claim(const std::string& ns, const std::string& name) {
+  claims_.erase({ns, name});
+  return waiting_for(by_claim_, {ns, name});
+}
+
+Uids Objects::put(Workload workload) {
+  const std::string uid = workload.meta.uid;
+  workloads_[uid] = std::move(workload);
+  return waiting_for(by_owner_, {{}, uid});
+}
+
+void Objects::remove_workload(const std::string& uid) { workloads_.erase(uid); }
+
+Uids Objects::put(PodGroup group) {
+  const Key key{group.meta.ns, group.meta.name};
+  groups_[key] = std::move(group);
+  return waiting_for(by_group_, key);
+}
+
+Uids Objects::remove_pod_group(const std::string& ns, const std::string& name) {
+  groups_.erase({ns, name});
+  return waiting_for(by_group_, {ns, name});
+}
+
+Uids Objects::put(const Namespace& name_space) {
+  const std::string name = name_space.meta.name;
+  const bool same =
+      namespaces_.contains(name) && namespaces_[name].meta.labels == name_space.meta.labels;
+  namespaces_[name] = name_space;
+  return same ? Uids{} : waiting_for(by_namespace_, {{}, name});
+}
+
+Uids Objects::put(GpuTenant tenant) {
+  const auto at = std::lower_bound(
+      tenants_.begin(), tenants_.end(), tenant.meta.name,
+      [](const GpuTenant& known, const std::string& name) { return known.meta.name < name; });
+  if (at != tenants_.end() && at->meta.name == tenant.meta.name)
+    *at = std::move(tenant);
+  else
+    tenants_.insert(at, std::move(tenant));
+  return all_pods();
+}
+
+Uids Objects::remove_tenant(const std::string& name) {
+  std::erase_if(tenants_, [&](const GpuTenant& tenant) { return tenant.meta.name == name; });
+  return all_pods();
+}
+
+// ---------------------------------------------------------------- nodes
+
+std::optional<gs::Node> Objects::node_of(const std::string& name) {
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return std::nullopt;
+  const auto report = reports_.find(name);
+  NodeReading reading =
+      to_node(it->second, report == reports_.end() ? nullptr : &report->second, config_);
+  read_nodes_[name] = reading.node;
+  return std::move(reading.node);
+}
+
+std::optional<gs::Node> Objects::put(Node node) {
+  const std::string name = node.meta.name;
+  nodes_[name] = std::move(node);
+  return node_of(name);
+}
+
+void Objects::remove_node(const std::string& name) {
+  nodes_.erase(name);
+  read_nodes_.erase(name);
+}
+
+std::optional<gs::Node> Objects::put(GpuNodeStatus status) {
+  const std::string name = status.node_name.empty() ? status.meta.name : status.node_name;
+  reports_[name] = std::move(status);
+  return node_of(name);
+}
+
+std::optional<gs::Node> Objects::remove_node_status(const std::string& name) {
+  reports_.erase(name);
+  return node_of(name);
+}
+
+std::map<std::string, std::vector<int>> Objects::in_use(const std::string& node) const {
+  std::map<std::string, std::vector<int>> users;
+  if (const auto it = reports_.find(node); it != reports_.end())
+    for (const Device& device : it->second.devices)
+      for (const std::string& uid : device.in_use_by) users[uid].push_back(device.gpu.index);
+  return users;
+}
+
+}  // namespace gs::kube

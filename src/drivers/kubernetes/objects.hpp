@@ -1,0 +1,95 @@
+// Objects that pods refer to: claims, what made them, pod groups, namespaces, tenants, nodes. It
+// turns a pod into what it asks for, and says which pods to look at again when one of these
+// changes.
+//
+// No thread, clock or I/O; one thread calls it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "drivers/kubernetes/pod_ask.hpp"
+#include "wire/kube/claim.hpp"
+#include "wire/kube/node.hpp"
+#include "wire/kube/node_status.hpp"
+#include "wire/kube/pod.hpp"
+#include "wire/kube/policy.hpp"
+#include "wire/kube/scheduler_config.hpp"
+#include "wire/kube/scheduling_map.hpp"
+#include "wire/kube/tenant.hpp"
+#include "wire/kube/topology_ask.hpp"
+#include "wire/kube/workload.hpp"
+
+namespace gs::kube {
+
+using Uids = std::vector<std::string>;  // of pods to look at again
+
+class Objects {
+ public:
+  explicit Objects(SchedulerConfig config) : config_(std::move(config)) {}
+
+  PodAsk ask(const Pod& pod);
+  void forget_pod(const std::string& uid);
+
+  Uids put(GpuClaim claim);
+  Uids put_broken_claim(const std::string& ns, const std::string& name, std::string error);
+  Uids remove_claim(const std::string& ns, const std::string& name);
+  Uids put(Workload workload);
+  void remove_workload(const std::string& uid);
+  Uids put(PodGroup group);
+  Uids remove_pod_group(const std::string& ns, const std::string& name);
+  Uids put(const Namespace& name_space);
+  // The engine has to be told as well: of `tenant` itself.
+  Uids put(GpuTenant tenant);
+  Uids remove_tenant(const std::string& name);
+
+  // The engine's node; nothing: there is no such node (any more).
+  std::optional<gs::Node> put(Node node);
+  void remove_node(const std::string& name);
+  std::optional<gs::Node> put(GpuNodeStatus status);
+  std::optional<gs::Node> remove_node_status(const std::string& name);
+  // Which pods the node's agent has seen on which devices.
+  std::map<std::string, std::vector<int>> in_use(const std::string& node) const;
+
+  const SchedulerConfig& config() const { return config_; }
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // namespace, name
+
+  struct ClaimRecord {
+    std::optional<GpuClaim> claim;
+    std::string error;  // why it can't be read
+  };
+
+  Owners owners_of(const Pod& pod) const;
+  std::optional<gs::Node> node_of(const std::string& name);
+  // Each returns false, with ask.waits_for, where the pod has to wait for something.
+  bool find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim);
+  bool find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask);
+  bool find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin);
+  int index_of(const Pod& pod);
+  void watch(std::map<Key, std::set<std::string>>& index, Key key, const std::string& uid);
+  Uids waiting_for(const std::map<Key, std::set<std::string>>& index, const Key& key) const;
+  Uids all_pods() const;
+
+  SchedulerConfig config_;
+  std::map<Key, ClaimRecord> claims_;
+  std::map<std::string, Workload> workloads_;  // by uid
+  std::map<Key, PodGroup> groups_;
+  std::map<std::string, Namespace> namespaces_;
+  std::vector<GpuTenant> tenants_;  // by name
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, GpuNodeStatus> reports_;
+  std::map<std::string, gs::Node> read_nodes_;
+
+  // Who refers to what. Pods leave with forget_pod().
+  std::map<Key, std::set<std::string>> by_claim_, by_group_, by_owner_, by_namespace_;
+  std::map<std::string, std::vector<std::pair<std::map<Key, std::set<std::string>>*, Key>>> of_pod_;
+  std::map<std::string, std::map<int, std::string>> indexes_;  // owner, index: pod
+  std::map<std::string, std::pair<std::string, int>> index_of_pod_;
+};
+
+}  // namespace gs::kube

@@ -1,0 +1,295 @@
+#include "drivers/kubernetes/scheduler.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+
+#include "base/check.hpp"
+#include "wire/kube/names.hpp"
+
+namespace gs::kube {
+namespace {
+
+constexpr Duration kLongestNap = seconds(5);
+
+DeskOptions desk_options(const SchedulerOptions& options) {
+  DeskOptions desk;
+  desk.config = options.config.engine;
+  for (const TopologyLevel& level : options.config.levels) desk.levels.push_back(level.name);
+  desk.scheduler_names = options.config.scheduler_names;
+  desk.leases = options.config.leases;
+  desk.alone = options.alone;
+  return desk;
+}
+
+// An object that can't be read is skipped, and said so: it must not stop all the others.
+template <typename Decoded>
+bool readable(const Result<Decoded>& object, const ObjectChange& change, const char* kind) {
+  if (object) return true;
+  log_warn("an object could not be read", {{"kind", kind},
+                                           {"namespace", std::string(change.name_space)},
+                                           {"name", std::string(change.name)},
+                                           {"error", object.error().message}});
+  return false;
+}
+
+bool is_end(const ObjectChange& change) { return change.kind == ObjectChange::Kind::Deleted; }
+
+}  // namespace
+
+Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
+    : api_(api),
+      options_(std::move(options)),
+      clock_(std::move(clock)),
+      objects_(options_.config),
+      desk_(desk_options(options_), [this](const Pod& pod) { return objects_.ask(pod); }) {
+  BinderOptions binder{options_.config.leases, options_.config.lease_namespace, options_.identity};
+  binder_ = std::make_unique<Binder>(
+      api_, std::move(binder), clock_,
+      [this](BindDone done) { post([this, done = std::move(done)] { desk_.done(done); }); },
+      [this](const std::string& name) { post([this, name] { desk_.remove_lease(name); }); });
+  TellerOptions teller;
+  teller.instance = options_.identity;
+  teller_ = std::make_unique<Teller>(api_, std::move(teller), clock_);
+  follow_nodes();
+  follow_pods();
+  follow_claims();
+  if (options_.config.leases) follow_leases();
+  follow_workloads();
+  follow_namespaces();
+}
+
+Scheduler::~Scheduler() { stop(); }
+
+void Scheduler::start() {
+  not_synced_ = sources_.size();
+  thread_ = std::thread([this] { run(); });
+  for (const auto& source : sources_) source->reflector->start();
+}
+
+void Scheduler::stop() {
+  if (!thread_.joinable()) return;
+  // Reflectors, binder and teller live on the loop: they end there.
+  std::promise<void> ended;
+  api_.loop().post([&] {
+    for (const auto& source : sources_) source->reflector->stop();
+    binder_.reset();
+    teller_.reset();
+    ended.set_value();
+  });
+  ended.get_future().wait();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+bool Scheduler::is_synced() const {
+  const std::lock_guard lock(mutex_);
+  return synced_;
+}
+
+void Scheduler::ask(const std::function<void(Desk&)>& f) {
+  std::promise<void> answered;
+  post([&] {
+    f(desk_);
+    answered.set_value();
+  });
+  answered.get_future().wait();
+}
+
+// ---------------------------------------------------------------- the turn
+
+void Scheduler::post(News news) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(news));
+  }
+  wake_.notify_one();
+}
+
+void Scheduler::run() {
+  for (;;) {
+    std::vector<News> news;
+    {
+      std::unique_lock lock(mutex_);
+      const Instant now = clock_();
+      const std::optional<Instant> due = desk_.next_wake();
+      const std::int64_t nap =
+          due ? std::clamp<std::int64_t>(due->ms - now.ms, 1, kLongestNap.ms) : kLongestNap.ms;
+      wake_.wait_for(lock, std::chrono::milliseconds(nap),
+                     [&] { return stopping_ || !inbox_.empty(); });
+      if (stopping_) return;
+      news.swap(inbox_);
+    }
+    while (turn(std::exchange(news, {}))) {
+    }
+  }
+}
+
+// True: there is more to decide at once.
+bool Scheduler::turn(std::vector<News> news) {
+  desk_.begin(clock_());
+  for (const News& one : news) one();
+  const bool cycles = desk_.wants_cycle();
+  if (cycles) desk_.cycle();
+  carry_out(desk_.take());
+  return false;
+}
+
+void Scheduler::carry_out(std::vector<Order> orders) {
+  if (orders.empty()) return;
+  api_.loop().post([this, orders = std::move(orders)] {
+    if (binder_ == nullptr) return;
+    for (const Order& order : orders) {
+      if (const auto* bind = std::get_if<Bind>(&order)) binder_->bind(*bind);
+      if (const auto* release = std::get_if<Release>(&order)) binder_->release(*release);
+      if (const auto* breaks = std::get_if<Break>(&order)) binder_->break_lease(*breaks);
+      if (const auto* evict = std::get_if<Evict>(&order)) {
+        binder_->evict(*evict);
+        teller_->note({evict->pod, true, evict->reason, evict->message});
+      }
+      if (const auto* words = std::get_if<Tell>(&order)) teller_->tell(*words);
+      if (const auto* note = std::get_if<Note>(&order)) teller_->note(*note);
+      if (const auto* claim = std::get_if<TellClaim>(&order)) teller_->tell_claim(*claim);
+    }
+  });
+}
+
+// ---------------------------------------------------------------- what is followed
+
+void Scheduler::follow(Resource resource, std::string name_space, std::string selector,
+                       Reflector::Handler handler) {
+  auto source = std::make_unique<Source>();
+  ReflectorOptions options;
+  options.resource = std::move(resource);
+  options.name_space = std::move(name_space);
+  options.label_selector = std::move(selector);
+  Source* raw = source.get();
+  source->reflector = std::make_unique<Reflector>(
+      api_, std::move(options), [this, raw, handler = std::move(handler)](const ObjectChange& c) {
+        if (c.kind != ObjectChange::Kind::Synced) return handler(c);
+        if (std::exchange(raw->is_synced, true)) return;
+        post([this] {
+          if (--not_synced_ > 0) return;
+          desk_.synced();
+          log_info("everything has been listed; scheduling begins");
+          const std::lock_guard lock(mutex_);
+          synced_ = true;
+        });
+      });
+  sources_.push_back(std::move(source));
+}
+
+void Scheduler::follow_pods() {
+  follow(pods(), {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post([this, uid = std::string(change.uid)] {
+        desk_.remove_pod(uid);
+        objects_.forget_pod(uid);
+      });
+    Result<Pod> pod = decode_pod(change.object);
+    if (!readable(pod, change, "Pod")) return;
+    post([this, pod = std::move(*pod)] { desk_.put(pod); });
+  });
+}
+
+void Scheduler::put_node(std::optional<gs::Node> node) {
+  if (!node) return;
+  const std::string name = node->name;
+  desk_.put_node(std::move(*node), objects_.in_use(name));
+}
+
+void Scheduler::follow_nodes() {
+  follow(nodes(), {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post([this, name = std::string(change.name)] {
+        objects_.remove_node(name);
+        desk_.remove_node(name);
+      });
+    Result<Node> node = decode_node(change.object);
+    if (!readable(node, change, "Node")) return;
+    post([this, node = std::move(*node)] { put_node(objects_.put(node)); });
+  });
+  const Resource reports{"gpu.scheduling", "v1", "gpunodestatuses", false};
+  follow(reports, {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post(
+          [this, name = std::string(change.name)] { put_node(objects_.remove_node_status(name)); });
+    Result<GpuNodeStatus> status = decode_node_status(change.object);
+    if (!readable(status, change, "GpuNodeStatus")) return;
+    post([this, status = std::move(*status)] { put_node(objects_.put(status)); });
+  });
+}
+
+void Scheduler::reconsider(const Uids& uids) {
+  for (const std::string& uid : uids) desk_.reconsider(uid);
+}
+
+void Scheduler::follow_claims() {
+  const Resource claims{"gpu.scheduling", "v1", "gpuclaims", true};
+  follow(claims, {}, {}, [this](const ObjectChange& change) {
+    const std::string ns(change.name_space), name(change.name);
+    if (is_end(change))
+      return post([this, ns, name] { reconsider(objects_.remove_claim(ns, name)); });
+    Result<GpuClaim> claim = decode_claim(change.object);
+    if (!claim)
+      return post([this, ns, name, error = claim.error().message] {
+        reconsider(objects_.put_broken_claim(ns, name, error));
+      });
+    post([this, claim = std::move(*claim)] { reconsider(objects_.put(claim)); });
+  });
+}
+
+void Scheduler::follow_leases() {
+  follow(leases(), options_.config.lease_namespace, std::string(kManagedLabel) + "=true",
+         [this](const ObjectChange& change) {
+           if (is_end(change))
+             return post([this, name = std::string(change.name)] { desk_.remove_lease(name); });
+           Result<Lease> lease = decode_lease(change.object);
+           if (!readable(lease, change, "Lease")) return;
+           post([this, lease = std::move(*lease)] { desk_.put(lease); });
+         });
+}
+
+void Scheduler::follow_workloads() {
+  const std::vector<std::pair<Resource, const char*>> kinds = {
+      {{"batch", "v1", "jobs", true}, "Job"},
+      {{"apps", "v1", "replicasets", true}, "ReplicaSet"},
+      {{"apps", "v1", "deployments", true}, "Deployment"},
+      {{"apps", "v1", "statefulsets", true}, "StatefulSet"}};
+  for (const auto& [resource, kind] : kinds)
+    follow(resource, {}, {}, [this, kind = kind](const ObjectChange& change) {
+      if (is_end(change))
+        return post([this, uid = std::string(change.uid)] { objects_.remove_workload(uid); });
+      Result<Workload> workload = decode_workload(change.object, kind);
+      if (!readable(workload, change, kind)) return;
+      post([this, workload = std::move(*workload)] { reconsider(objects_.put(workload)); });
+    });
+}
+
+void Scheduler::follow_namespaces() {
+  const Resource namespaces{"", "v1", "namespaces", false};
+  follow(namespaces, {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change)) return;
+    Result<Namespace> name_space = decode_namespace(change.object);
+    if (!readable(name_space, change, "Namespace")) return;
+    post([this, ns = std::move(*name_space)] { reconsider(objects_.put(ns)); });
+  });
+  const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};
+  follow(tenants, {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post(
+          [this, name = std::string(change.name)] { reconsider(objects_.remove_tenant(name)); });
+    Result<GpuTenant> tenant = decode_tenant(change.object);
+    if (!readable(tenant, change, "GpuTenant")) return;
+    post([this, tenant = std::move(*tenant)] {
+      desk_.put(tenant.tenant);
+      reconsider(objects_.put(tenant));
+    });
+  });
+}
+
+}  // namespace gs::kube

@@ -1,0 +1,88 @@
+// Scheduler: the one writer of the Kubernetes world. Reflectors put what they see into its inbox;
+// its thread drains the inbox into the desk, runs at most one cycle, and hands the orders to the
+// binder and the teller on the Api's loop, whose results come back through the inbox.
+//
+// It begins to decide when every reflector has seen its whole list.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/log.hpp"
+#include "drivers/kubernetes/binder.hpp"
+#include "drivers/kubernetes/desk.hpp"
+#include "drivers/kubernetes/objects.hpp"
+#include "drivers/kubernetes/reflector.hpp"
+#include "drivers/kubernetes/teller.hpp"
+
+namespace gs::kube {
+
+struct SchedulerOptions {
+  SchedulerConfig config;
+  std::string identity;  // unique among schedulers
+  bool alone = true;     // leader election is on
+};
+
+class Scheduler {
+ public:
+  using Clock = std::function<Instant()>;
+
+  Scheduler(Api& api, SchedulerOptions options, Clock clock);
+  ~Scheduler();  // as stop()
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  void start();
+  // Nothing more is decided; what is under way at the API server ends by itself. Not from the loop.
+  void stop();
+
+  bool is_synced() const;
+  // Runs f on the writer's thread, between turns, and waits for it. Not from the loop.
+  void ask(const std::function<void(Desk&)>& f);
+
+ private:
+  using News = std::function<void()>;
+  struct Source {
+    std::unique_ptr<Reflector> reflector;
+    bool is_synced = false;
+  };
+
+  void post(News news);
+  void run();
+  bool turn(std::vector<News> news);
+  void carry_out(std::vector<Order> orders);
+  void follow(Resource resource, std::string name_space, std::string selector,
+              Reflector::Handler handler);
+  void follow_pods();
+  void follow_nodes();
+  void follow_claims();
+  void follow_leases();
+  void follow_workloads();
+  void follow_namespaces();
+  void put_node(std::optional<gs::Node> node);
+  void reconsider(const Uids& uids);
+
+  Api& api_;
+  const SchedulerOptions options_;
+  const Clock clock_;
+  Objects objects_;
+  Desk desk_;
+  std::unique_ptr<Binder> binder_;  // of the loop
+  std::unique_ptr<Teller> teller_;  // of the loop
+  std::vector<std::unique_ptr<Source>> sources_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<News> inbox_;
+  std::size_t not_synced_ = 0;
+  bool synced_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gs::kube

@@ -1,0 +1,93 @@
+#include "drivers/kubernetes/teller.hpp"
+
+#include <deque>
+#include <unordered_map>
+
+#include "wire/kube/encode.hpp"
+
+namespace gs::kube {
+
+struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
+  Impl(Api& api_, TellerOptions options_, Clock clock_)
+      : api(api_), options(std::move(options_)), clock(std::move(clock_)) {}
+
+  void put(const std::string& key, ApiRequest request) {
+    if (stopped || (!waiting.contains(key) && waiting.size() >= options.most_waiting)) return;
+    const bool is_new = !waiting.contains(key);
+    waiting[key] = std::move(request);
+    if (is_new) order.push_back(key);
+    go_on();
+  }
+
+  void go_on() {
+    while (!stopped && under_way < options.at_a_time && !order.empty() && left > 0) {
+      const std::string key = std::move(order.front());
+      order.pop_front();
+      ApiRequest request = std::move(waiting.at(key));
+      waiting.erase(key);
+      ++under_way;
+      --left;
+      api.call(std::move(request), [self = shared_from_this()](ApiAnswer) {
+        --self->under_way;
+        self->go_on();
+      });
+    }
+    if (left < options.per_second && !refilling && !stopped) {
+      refilling = true;
+      api.loop().after(seconds(1), [self = shared_from_this()] {
+        self->refilling = false;
+        self->left = self->options.per_second;
+        self->go_on();
+      });
+    }
+  }
+
+  Api& api;
+  const TellerOptions options;
+  const Clock clock;
+  std::unordered_map<std::string, ApiRequest> waiting;  // by object and kind of words
+  std::deque<std::string> order;
+  int under_way = 0;
+  int left = options.per_second;
+  bool refilling = false;
+  bool stopped = false;
+};
+
+Teller::Teller(Api& api, TellerOptions options, Clock clock)
+    : impl_(std::make_shared<Impl>(api, std::move(options), std::move(clock))) {}
+Teller::~Teller() { impl_->stopped = true; }
+
+void Teller::tell(const Tell& words) {
+  PodCondition condition{words.reason, words.message, impl_->clock(), words.nominated_node};
+  ApiRequest request =
+      of_subresource(patch_object(pods(), words.pod.ns, words.pod.name, PatchType::Strategic,
+                                  encode_unscheduled(condition)),
+                     "status");
+  impl_->put("condition/" + words.pod.uid, std::move(request));
+  note({words.pod, true, "FailedScheduling", words.message});
+}
+
+void Teller::note(const Note& note) {
+  Event event;
+  event.about = {"v1", "Pod", note.pod.ns, note.pod.name, note.pod.uid, {}};
+  event.name = event_name(event.about, note.reason, note.message);
+  event.reason = note.reason;
+  event.action = note.warning ? "Scheduling" : "Binding";
+  event.note = note.message;
+  event.warning = note.warning;
+  event.at = impl_->clock();
+  event.controller = impl_->options.controller;
+  event.instance = impl_->options.instance;
+  impl_->put("event/" + note.pod.uid + "/" + note.reason,
+             create_object(events(), note.pod.ns, encode_event(event)));
+}
+
+void Teller::tell_claim(const TellClaim& told) {
+  const Resource claims{"gpu.scheduling", "v1", "gpuclaims", true};
+  impl_->put("claim/" + told.ns + "/" + told.name,
+             of_subresource(patch_object(claims, told.ns, told.name, PatchType::Merge,
+                                         encode_claim_status(told.status)),
+                            "status"));
+}
+
+}  // namespace gs::kube

@@ -1,0 +1,45 @@
+// Teller: conditions, events and claim statuses, written after everything that matters more.
+//
+// Of each object only the newest words are kept until they are written; so many writes are under
+// way at a time, and not more than so many begin in a second. What can't be written is dropped: the
+// desk says it again when it changes, and words are no promise.
+//
+// Everything happens on the Api's loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "drivers/kubernetes/api.hpp"
+#include "drivers/kubernetes/orders.hpp"
+
+namespace gs::kube {
+
+struct TellerOptions {
+  std::string controller = "gpu-scheduler";  // whom events name
+  std::string instance;
+  int per_second = 50;
+  int at_a_time = 8;
+  std::size_t most_waiting = 10'000;
+};
+
+class Teller {
+ public:
+  using Clock = std::function<Instant()>;
+
+  Teller(Api& api, TellerOptions options, Clock clock);
+  ~Teller();
+  Teller(const Teller&) = delete;
+  Teller& operator=(const Teller&) = delete;
+
+  void tell(const Tell& words);
+  void note(const Note& note);
+  void tell_claim(const TellClaim& status);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace gs::kube

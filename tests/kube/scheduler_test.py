@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""`gpu-scheduler kube` on a real control plane: from a pod to its GPUs, leases and words, and back."""
+
+import json
+import pathlib
+import sys
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
+from control_plane import ControlPlane
+from processes import Program, free_port
+from service import BINARY, check, equal, main, test, wait_for
+
+PODS = "/api/v1/namespaces/default/pods"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler/leases"
+CLAIMS = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
+GPUS = 4
+_shared = {}
+
+
+def cluster():
+    if "cluster" not in _shared:
+        plane = ControlPlane(nodes=3, gpus=GPUS, crds=True).start()
+        _shared["cluster"] = plane
+        plane.request("POST", "/api/v1/namespaces",
+                      {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-scheduler"}})
+        start_scheduler()
+    return _shared["cluster"]
+
+
+def start_scheduler(name="scheduler", *flags):
+    plane = _shared["cluster"]
+    port = free_port()
+    program = Program(name, [BINARY, "kube", "--kubeconfig", str(plane.kubeconfig), "--port", str(port),
+                             *flags], plane.folder)
+    program.start()
+    _shared[name] = (program, port)
+    wait_for(lambda: ready(port), f"{name} is ready")
+    return program
+
+
+def ready(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
+            return json.load(answer)["leads"]
+    except OSError:
+        return False
+
+
+def explain(pod):
+    port = _shared["scheduler"][1]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/explain?pod=default/{pod}", timeout=5) as answer:
+        return json.load(answer)
+
+
+def pod(name, gpus, scheduler="gpu-scheduler", **annotations):
+    container = {"name": "c", "image": "none"}
+    if gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    notes = {key.replace("__", "/").replace("_", "-"): value for key, value in annotations.items()}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": notes},
+            "spec": {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0,
+                     "containers": [container]}}
+
+
+def create(*pods):
+    for one in pods:
+        cluster().request("POST", PODS, one)
+
+
+def bound(name):
+    return cluster().wait_until(f"{PODS}/{name}", lambda one: one["spec"].get("nodeName"),
+                                f"{name} is bound")
+
+
+def delete(*names):
+    for name in names:
+        cluster().request("DELETE", f"{PODS}/{name}")
+    for name in names:
+        wait_for(lambda: cluster().find(f"{PODS}/{name}") is None, f"{name} is gone")
+
+
+def gpu_leases():
+    return {one["metadata"]["name"]: one["spec"]["holderIdentity"]
+            for one in cluster().get(LEASES)["items"] if one["metadata"]["name"].startswith("gpu-node")}
+
+
+def no_leases():
+    wait_for(lambda: not gpu_leases(), "all leases are given back")
+
+
+def condition(name, kind="PodScheduled"):
+    status = cluster().get(f"{PODS}/{name}")["status"]
+    return next((one for one in status.get("conditions", []) if one["type"] == kind), None)
+
+
+@test
+def a_pod_with_a_gpu_limit_is_bound_with_leases_and_annotations():
+    create(pod("plain", 2))
+    one = bound("plain")
+    node, ids = one["metadata"]["annotations"]["gpu.scheduling/allocated"].split(":")
+    equal(node, one["spec"]["nodeName"])
+    equal(one["metadata"]["annotations"]["gpu.scheduling/visible-devices"], ids)
+    equal(len(ids.split(",")), 2)
+    equal(gpu_leases(), {f"gpu-{node}-{gpu}": one["metadata"]["uid"] for gpu in ids.split(",")})
+    lease = cluster().get(f"{LEASES}/gpu-{node}-{ids.split(',')[0]}")
+    equal(lease["metadata"]["labels"]["gpu.scheduling/managed"], "true")
+    delete("plain")
+    no_leases()
+
+
+@test
+def a_claim_is_waited_for_and_its_status_kept_true():
+    create(pod("claimed", 0, gpu_scheduling__claim="two"))
+    wait_for(lambda: "two does not exist" in (condition("claimed") or {}).get("message", ""),
+             "the pod is told that its claim is missing")
+    cluster().request("POST", CLAIMS, {
+        "apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim", "metadata": {"name": "two"},
+        "spec": {"devices": {"count": 2, "exclusivity": "Exclusive"}}})
+    one = bound("claimed")
+    allocated = one["metadata"]["annotations"]["gpu.scheduling/allocated"]
+    claim = cluster().wait_until(f"{CLAIMS}/two", lambda c: c.get("status", {}).get("phase") == "Bound",
+                                 "the claim is bound")
+    equal(claim["status"]["allocated"], allocated)
+    equal(claim["status"]["nodeName"], one["spec"]["nodeName"])
+    delete("claimed")
+    cluster().wait_until(f"{CLAIMS}/two", lambda c: c["status"]["phase"] == "Pending",
+                         "the claim is free again")
+    no_leases()
+
+
+@test
+def a_gang_is_bound_when_it_is_whole():
+    members = [pod(f"ring-{i}", GPUS, gpu_scheduling__gang="ring", gpu_scheduling__gang_size="3")
+               for i in range(3)]
+    create(*members[:2])
+    wait_for(lambda: "2 of 3" in (condition("ring-0") or {}).get("message", ""),
+             "the gang is told that it is not whole")
+    equal(gpu_leases(), {})
+    create(members[2])
+    nodes = {bound(f"ring-{i}")["spec"]["nodeName"] for i in range(3)}
+    equal(len(nodes), 3)
+    equal(len(gpu_leases()), 3 * GPUS)
+    delete(*(f"ring-{i}" for i in range(3)))
+    no_leases()
+
+
+@test
+def what_does_not_fit_is_told_why():
+    create(pod("large", GPUS + 1))
+    wait_for(lambda: condition("large"), "the pod has a condition")
+    said = condition("large")
+    equal((said["status"], said["reason"]), ("False", "Unschedulable"))
+    check(f"{GPUS + 1} GPUs" in said["message"], said["message"])
+    check(f"{GPUS + 1} GPUs" in explain("large")["why"]["sentence"])
+    told = cluster().kubectl("describe", "pod", "large").out
+    check("FailedScheduling" in told, told)
+    delete("large")
+
+
+@test
+def a_scheduler_that_was_killed_finds_what_runs():
+    create(*(pod(f"keep-{i}", GPUS) for i in range(2)))
+    nodes = {bound(f"keep-{i}")["spec"]["nodeName"] for i in range(2)}
+    equal(len(nodes), 2)
+    _shared["scheduler"][0].kill()
+    create(*(pod(f"more-{i}", GPUS) for i in range(2)))
+    start_scheduler()
+    wait_for(lambda: any(cluster().get(f"{PODS}/more-{i}")["spec"].get("nodeName") for i in range(2)),
+             "one of the new pods is bound")
+    wait_for(lambda: sum(condition(f"more-{i}") is not None and
+                         condition(f"more-{i}")["status"] == "False" for i in range(2)) == 1,
+             "the other one is told to wait")
+    equal(len(gpu_leases()), 3 * GPUS)
+    delete("keep-0", "keep-1", "more-0", "more-1")
+    no_leases()
+
+
+if __name__ == "__main__":
+    main()
