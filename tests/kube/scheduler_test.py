@@ -54,13 +54,13 @@ def explain(pod):
         return json.load(answer)
 
 
-def pod(name, gpus, scheduler="gpu-scheduler", **annotations):
+def pod(name, gpus, annotations=None):
     container = {"name": "c", "image": "none"}
     if gpus:
         container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
-    notes = {key.replace("__", "/").replace("_", "-"): value for key, value in annotations.items()}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": notes},
-            "spec": {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0,
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "annotations": annotations or {}},
+            "spec": {"schedulerName": "gpu-scheduler", "terminationGracePeriodSeconds": 0,
                      "containers": [container]}}
 
 
@@ -112,7 +112,7 @@ def a_pod_with_a_gpu_limit_is_bound_with_leases_and_annotations():
 
 @test
 def a_claim_is_waited_for_and_its_status_kept_true():
-    create(pod("claimed", 0, gpu_scheduling__claim="two"))
+    create(pod("claimed", 0, {"gpu.scheduling/claim": "two"}))
     wait_for(lambda: "two does not exist" in (condition("claimed") or {}).get("message", ""),
              "the pod is told that its claim is missing")
     cluster().request("POST", CLAIMS, {
@@ -132,8 +132,8 @@ def a_claim_is_waited_for_and_its_status_kept_true():
 
 @test
 def a_gang_is_bound_when_it_is_whole():
-    members = [pod(f"ring-{i}", GPUS, gpu_scheduling__gang="ring", gpu_scheduling__gang_size="3")
-               for i in range(3)]
+    gang = {"gpu.scheduling/gang": "ring", "gpu.scheduling/gang-size": "3"}
+    members = [pod(f"ring-{i}", GPUS, gang) for i in range(3)]
     create(*members[:2])
     wait_for(lambda: "2 of 3" in (condition("ring-0") or {}).get("message", ""),
              "the gang is told that it is not whole")
@@ -175,6 +175,36 @@ def a_scheduler_that_was_killed_finds_what_runs():
     equal(len(gpu_leases()), 3 * GPUS)
     delete("keep-0", "keep-1", "more-0", "more-1")
     no_leases()
+
+
+def allocations(names):
+    """Node and GPU of each pod that is bound."""
+    found = []
+    for name in names:
+        one = cluster().get(f"{PODS}/{name}")
+        if one["spec"].get("nodeName"):
+            node, ids = one["metadata"]["annotations"]["gpu.scheduling/allocated"].split(":")
+            found += [(node, gpu) for gpu in ids.split(",")]
+    return found
+
+
+@test
+def schedulers_without_leader_election_never_give_a_gpu_twice():
+    start_scheduler("second", "--no-leader-elect")
+    start_scheduler("third", "--no-leader-elect")
+    names = [f"many-{i}" for i in range(4 * GPUS)]
+    create(*(pod(name, 1) for name in names))
+    wait_for(lambda: len(allocations(names)) == 3 * GPUS, "every GPU is given out")
+    equal(len(set(allocations(names))), 3 * GPUS)
+    wait_for(lambda: len(gpu_leases()) == 3 * GPUS, "every GPU that is given out has its lease")
+    delete(*names[:GPUS * 2])
+    rest = names[GPUS * 2:]
+    wait_for(lambda: len(allocations(rest)) == 2 * GPUS, "the others are bound")
+    equal(len(set(allocations(rest))), 2 * GPUS)
+    delete(*rest)
+    no_leases()
+    for name in ("second", "third"):
+        _shared[name][0].stop()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,19 @@ bool waits(PodAsk& ask, const char* reason, std::string message) {
   return false;
 }
 
+// Rules that would be broken if nobody looked at them: such a pod waits rather than lies wrong.
+const char* unknown_rule(const Pod& pod) {
+  if (!pod.pod_affinity.required.empty()) return "affinity to other pods";
+  if (!pod.pod_anti_affinity.required.empty()) return "anti-affinity to other pods";
+  if (std::any_of(pod.spread.begin(), pod.spread.end(),
+                  [](const TopologySpread& spread) { return spread.required; }))
+    return "topology spread";
+  if (!pod.host_ports.empty()) return "host ports";
+  if (!pod.volume_claims.empty()) return "volume claims";
+  if (!pod.device_claims.empty()) return "resource claims";
+  return nullptr;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- what a pod asks for
@@ -34,6 +47,11 @@ PodAsk Objects::ask(const Pod& pod) {
   for (const OwnerReference& owner : pod.meta.owners) watch(by_owner_, {{}, owner.uid}, uid);
   const GpuClaim* claim = nullptr;
   std::optional<MapEntry> pin;
+  if (const char* rule = unknown_rule(pod)) {
+    waits(ask, "NotSupported",
+          std::string("this scheduler does not place pods with required ") + rule);
+    return ask;
+  }
   if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
       !find_pin(pod, ask, pin))
     return ask;

@@ -29,12 +29,12 @@ std::string visible_devices(const std::vector<int>& gpus, const gs::Node& node,
 
 struct Binding {
   std::string pod, ns, uid;  // uid: of the pod that was decided about; another one is not bound
-  // As the pod was when that was decided: refused if it was changed since. Empty: whatever it is.
-  std::string resource_version;
   std::string node;
   std::vector<int> gpus;        // empty: no GPU annotations
   std::string visible_devices;  // see above
   Labels annotations;           // further ones
+  // As the pod was when that was decided: refused if it was changed since. Empty: whatever it is.
+  std::string resource_version = {};
 };
 // POST .../pods/{name}/binding. Its annotations are copied onto the pod in the same write.
 std::string encode_binding(const Binding& binding);
@@ -92,7 +92,7 @@ struct GpuLease {
   std::vector<GpuHolder> holders;  // at least one
   Instant acquired;
   std::string resource_version;  // of an update: refused if somebody else was quicker
-  std::string scheduler;         // who made it
+  std::string scheduler = {};    // who made it
 };
 // POST or PUT /apis/coordination.k8s.io/v1/namespaces/{ns}/leases
 std::string encode_gpu_lease(const GpuLease& lease);

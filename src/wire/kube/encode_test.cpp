@@ -20,6 +20,8 @@ TEST(KubeEncode, a_binding_carries_the_allocation) {
     "namespace":"ml","uid":"u-1","annotations":{"gpu.scheduling/allocated":"node-b:0,1",
     "gpu.scheduling/visible-devices":"GPU-a,GPU-b","gpu.scheduling/index":"3"}},
     "target":{"apiVersion":"v1","kind":"Node","name":"node-b"}})"));
+  binding.resource_version = "41";
+  EXPECT_EQ(parsed(encode_binding(binding))["metadata"]["resourceVersion"], "41");
   EXPECT_FALSE(parsed(encode_binding({"p", "ml", "u", "n", {}, "", {}}))["metadata"].contains(
       "annotations"));
 }
@@ -40,6 +42,10 @@ TEST(KubeEncode, a_lease_is_read_back) {
   EXPECT_EQ(json["metadata"]["name"], "gpu-node-a-3");
   EXPECT_EQ(json["metadata"]["labels"]["gpu.scheduling/managed"], "true");
   EXPECT_FALSE(json["metadata"]["annotations"].contains("gpu.scheduling/holders"));
+  EXPECT_FALSE(json["metadata"]["annotations"].contains("gpu.scheduling/scheduler"));
+  lease.scheduler = "me";
+  EXPECT_EQ(parsed(encode_gpu_lease(lease))["metadata"]["annotations"]["gpu.scheduling/scheduler"],
+            "me");
   EXPECT_EQ(json["spec"]["acquireTime"], "2026-01-31T12:00:00.123000Z");
   lease.holders = {{"u-1", 250, 2048, {}}, {"u-2", 100, 0, {"1g.10gb"}}};
   lease.resource_version = "7";

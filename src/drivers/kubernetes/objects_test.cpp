@@ -1,0 +1,113 @@
+// What pods ask for, out of everything that they refer to.
+#include "drivers/kubernetes/objects.hpp"
+
+#include <gtest/gtest.h>
+
+#include "wire/kube/names.hpp"
+#include "wire/kube/pod_resources.hpp"
+
+namespace gs::kube {
+namespace {
+
+Pod pod(const std::string& name, int gpus = 1) {
+  Pod pod;
+  pod.meta.name = name;
+  pod.meta.ns = "ml";
+  pod.meta.uid = "uid-" + name;
+  Container container;
+  container.name = "main";
+  if (gpus > 0) container.limits = {{std::string(kGpuResource), Quantity::units(gpus)}};
+  container.requests = container.limits;
+  pod.containers.push_back(container);
+  return pod;
+}
+
+Pod replica(const std::string& name, const std::string& map) {
+  Pod one = pod(name, 0);
+  one.meta.owners = {{"apps/v1", "ReplicaSet", "web", "uid-web", true}};
+  set_label(one.meta.annotations, kMapAnnotation, map);
+  return one;
+}
+
+Node node(const std::string& name, int gpus) {
+  Node node;
+  node.meta.name = name;
+  node.ready = true;
+  node.allocatable = {{"cpu", Quantity::units(8)},
+                      {"memory", Quantity::units(1 << 30)},
+                      {"pods", Quantity::units(110)},
+                      {std::string(kGpuResource), Quantity::units(gpus)}};
+  return node;
+}
+
+TEST(Objects, a_pod_waits_for_its_claim_and_is_looked_at_again) {
+  Objects objects{SchedulerConfig{}};
+  Pod one = pod("a", 0);
+  set_label(one.meta.annotations, kClaimAnnotation, "two");
+  EXPECT_EQ(objects.ask(one).reason, "ClaimMissing");
+  EXPECT_EQ(objects.put_broken_claim("ml", "two", "spec.devices is missing"), Uids{"uid-a"});
+  EXPECT_EQ(objects.ask(one).waits_for, "GpuClaim ml/two: spec.devices is missing");
+  const Result<GpuClaim> claim = decode_claim(
+      R"({"metadata":{"name":"two","namespace":"ml"},"spec":{"devices":{"count":2}}})");
+  ASSERT_TRUE(claim.ok());
+  EXPECT_EQ(objects.put(*claim), Uids{"uid-a"});
+  const PodAsk ask = objects.ask(one);
+  EXPECT_EQ(ask.waits_for, "");
+  EXPECT_EQ(ask.request.gpu.count, 2);
+  objects.forget_pod("uid-a");
+  EXPECT_TRUE(objects.remove_claim("ml", "two").empty());
+}
+
+TEST(Objects, a_gang_has_a_size_or_waits) {
+  Objects objects{SchedulerConfig{}};
+  Pod one = pod("a");
+  set_label(one.meta.annotations, kGangAnnotation, "ring");
+  EXPECT_EQ(objects.ask(one).reason, "GangSizeUnknown");
+  set_label(one.meta.annotations, kGangSizeAnnotation, "4");
+  const PodAsk ask = objects.ask(one);
+  EXPECT_EQ(ask.gang, "ml/ring");
+  EXPECT_EQ(ask.gang_size, 4);
+}
+
+TEST(Objects, replicas_get_the_lowest_free_line_of_their_map) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)).has_value());
+  const std::string map = "0=n1:0\n1=n1:1,2\n";
+  EXPECT_EQ(objects.ask(replica("x", map)).request.gpu.pinned_ids, std::vector<int>{0});
+  EXPECT_EQ(objects.ask(replica("y", map)).request.gpu.pinned_ids, (std::vector<int>{1, 2}));
+  const PodAsk third = objects.ask(replica("z", map));
+  EXPECT_EQ(third.reason, "BadSchedulingMap");
+  EXPECT_NE(third.waits_for.find("no line for index 2"), std::string::npos) << third.waits_for;
+  objects.forget_pod("uid-x");
+  objects.forget_pod("uid-z");
+  EXPECT_EQ(objects.ask(replica("z", map)).request.gpu.pinned_ids, std::vector<int>{0});
+  EXPECT_EQ(objects.ask(replica("y", map)).index, 1) << "it keeps what it was given";
+}
+
+TEST(Objects, a_map_that_names_an_unknown_node_or_gpu_is_told) {
+  Objects objects{SchedulerConfig{}};
+  EXPECT_NE(objects.ask(replica("x", "0=n1:0")).waits_for.find("n1"), std::string::npos);
+  ASSERT_TRUE(objects.put(node("n1", 2)).has_value());
+  EXPECT_EQ(objects.ask(replica("x", "0=n1:2")).reason, "BadSchedulingMap");
+  EXPECT_EQ(objects.ask(replica("x", "0=n1:1")).waits_for, "");
+}
+
+TEST(Objects, rules_that_nobody_looks_at_make_a_pod_wait) {
+  Objects objects{SchedulerConfig{}};
+  Pod one = pod("a");
+  one.host_ports = {{"0.0.0.0", 80, "TCP"}};
+  EXPECT_EQ(objects.ask(one).reason, "NotSupported");
+}
+
+TEST(Objects, a_namespace_belongs_to_the_tenant_that_says_so) {
+  Objects objects{SchedulerConfig{}};
+  EXPECT_EQ(objects.ask(pod("a")).tenant, "ml");
+  const Result<GpuTenant> tenant =
+      decode_tenant(R"({"metadata":{"name":"research"},"spec":{"namespaces":["ml"]}})");
+  ASSERT_TRUE(tenant.ok()) << tenant.error().message;
+  EXPECT_EQ(objects.put(*tenant), Uids{"uid-a"});
+  EXPECT_EQ(objects.ask(pod("a")).tenant, "research");
+}
+
+}  // namespace
+}  // namespace gs::kube
