@@ -253,6 +253,14 @@ TEST_F(Pool, urgent_requests_overtake_and_have_connections_of_their_own) {
   send("/urgent-1", Lane::Urgent);
   ASSERT_TRUE(comes_true([&] { return count() == 2; }));
   send("/urgent-2", Lane::Urgent);
+  // One connection becomes free, while the other one is still taken: who gets it?
+  const auto answer_first = [&] {
+    const std::lock_guard lock(mutex);
+    held.front()->answer(HttpResponse{});
+    held.erase(held.begin());
+  };
+  answer_first();
+  ASSERT_TRUE(comes_true([&] { return count() == 3; }));
   while (answered_ < 4) {
     const std::lock_guard lock(mutex);
     for (const auto& exchange : held) exchange->answer(HttpResponse{});

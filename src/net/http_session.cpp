@@ -225,7 +225,8 @@ asio::awaitable<error_code> read_request(Stream& stream, beast::flat_buffer& buf
       told = true;
       co_await tell_to_continue(stream, parser.get());
     }
-    const std::uint64_t missing = parser.content_length_remaining().value_or(0);
+    const std::uint64_t missing =
+        parser.is_header_done() ? parser.content_length_remaining().value_or(0) : 0;
     auto room = buffer.prepare(std::clamp<std::uint64_t>(missing, kLeastRead, kMostRead));
     buffer.commit(co_await stream.async_read_some(room, token));
     if (error == asio::error::eof)
