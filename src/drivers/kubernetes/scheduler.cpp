@@ -124,19 +124,15 @@ void Scheduler::run() {
       if (stopping_) return;
       news.swap(inbox_);
     }
-    while (turn(std::exchange(news, {}))) {
-    }
+    turn(news);
   }
 }
 
-// True: there is more to decide at once.
-bool Scheduler::turn(std::vector<News> news) {
+void Scheduler::turn(const std::vector<News>& news) {
   desk_.begin(clock_());
   for (const News& one : news) one();
-  const bool cycles = desk_.wants_cycle();
-  if (cycles) desk_.cycle();
+  if (desk_.wants_cycle()) desk_.cycle();
   carry_out(desk_.take());
-  return false;
 }
 
 void Scheduler::carry_out(std::vector<Order> orders) {

@@ -54,7 +54,7 @@ class Scheduler {
 
   void post(News news);
   void run();
-  bool turn(std::vector<News> news);
+  void turn(const std::vector<News>& news);
   void carry_out(std::vector<Order> orders);
   void follow(Resource resource, std::string name_space, std::string selector,
               Reflector::Handler handler);
