@@ -7,35 +7,14 @@ that: so even a killed test run leaves nothing behind. Start programs from the m
 import ctypes
 import pathlib
 import signal
-import socket
 import subprocess
-import time
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+from service import free_port, wait_for  # noqa: E402,F401
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
-_given = set()
-
-
-def free_port():
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        if port not in _given:  # the kernel may offer one again that we have not used yet
-            _given.add(port)
-            return port
-
-
-def wait_for(question, what, seconds=60.0, pause=0.05):
-    """The first answer that is true; an AssertionError that says `what` where none comes in time."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = question()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds:g} s for {what}; last answer: {answer!r}")
-        time.sleep(pause)
 
 
 def _die_with_parent():

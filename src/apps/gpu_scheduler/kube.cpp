@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "apps/gpu_scheduler/wall_clock.hpp"
 #include "base/log.hpp"
 #include "drivers/kubernetes/credentials.hpp"
 #include "drivers/kubernetes/elector.hpp"
@@ -34,16 +35,6 @@ struct Flags {
   std::string bind = "127.0.0.1";
   std::uint16_t port = 8080;
 };
-
-// Monotonic, so that nothing happens twice or never when somebody sets the clock.
-Instant wall_clock() {
-  using std::chrono::duration_cast;
-  using std::chrono::milliseconds;
-  static const auto began = std::chrono::steady_clock::now();
-  static const auto day = std::chrono::system_clock::now();
-  const auto passed = std::chrono::steady_clock::now() - began;
-  return Instant{duration_cast<milliseconds>(day.time_since_epoch() + passed).count()};
-}
 
 // The machine, or the pod, and something that a second process there does not have.
 std::string own_identity() {

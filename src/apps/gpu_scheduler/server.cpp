@@ -10,6 +10,7 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include "apps/gpu_scheduler/figures.hpp"
+#include "apps/gpu_scheduler/wall_clock.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "drivers/agents/agents.hpp"
@@ -24,17 +25,6 @@
 
 namespace gs {
 namespace {
-
-// The time of day when the process began, and what has passed since then: leases are counted by
-// it, so it must not jump when somebody sets the clock.
-Instant wall_clock() {
-  using std::chrono::duration_cast;
-  using std::chrono::milliseconds;
-  static const auto began = std::chrono::steady_clock::now();
-  static const auto day = std::chrono::system_clock::now();
-  const auto passed = std::chrono::steady_clock::now() - began;
-  return Instant{duration_cast<milliseconds>(day.time_since_epoch() + passed).count()};
-}
 
 DeskOptions desk_options(const Settings& settings) {
   DeskOptions options;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "wire/kube/condition.hpp"
+
 namespace gs::kube {
 namespace {
 
@@ -25,17 +27,11 @@ void read_taint(Cursor& in, std::vector<Taint>& taints) {
 }
 
 void read_condition(Cursor& in, Node& node) {
-  std::string type, status, reason, message;
-  in.object([&](std::string_view field) {
-    if (field == "type") in.read(type);
-    if (field == "status") in.read(status);
-    if (field == "reason") in.read(reason);
-    if (field == "message") in.read(message);
-  });
-  if (type != "Ready") return;
-  node.ready = status == "True";
-  node.ready_reason = std::move(reason);
-  node.ready_message = std::move(message);
+  Condition condition = read_condition(in);
+  if (condition.type != "Ready") return;
+  node.ready = condition.status == "True";
+  node.ready_reason = std::move(condition.reason);
+  node.ready_message = std::move(condition.message);
 }
 
 void read_status(Cursor& in, Node& node) {

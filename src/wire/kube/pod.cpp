@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/kube/condition.hpp"
+
 namespace gs::kube {
 namespace {
 
@@ -166,17 +168,11 @@ void read_spec(Cursor& in, Pod& pod, OwnVolumes& own) {
 }
 
 void read_condition(Cursor& in, Pod& pod) {
-  std::string type, status, reason, message;
-  in.object([&](std::string_view field) {
-    if (field == "type") in.read(type);
-    if (field == "status") in.read(status);
-    if (field == "reason") in.read(reason);
-    if (field == "message") in.read(message);
-  });
-  if (type != "PodScheduled") return;
-  pod.scheduled = status == "True";
-  pod.scheduled_reason = std::move(reason);
-  pod.scheduled_message = std::move(message);
+  Condition condition = read_condition(in);
+  if (condition.type != "PodScheduled") return;
+  pod.scheduled = condition.status == "True";
+  pod.scheduled_reason = std::move(condition.reason);
+  pod.scheduled_message = std::move(condition.message);
 }
 
 // While a container shrinks, its node still keeps what it has: the most of all counts.
