@@ -50,6 +50,7 @@ class RoomMaker {
   // True: the plan was kept, and the evicted jobs are in evicted().
   bool run();
   const std::vector<JobId>& evicted() const { return evicted_; }
+  int simulations() const { return simulations_; }
 
  private:
   using Chosen = std::vector<const Unit*>;  // units that stand or fall together

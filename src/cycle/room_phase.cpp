@@ -21,7 +21,9 @@ void RoomPhase::make_room(const RoomAsk& ask, const UnitStream::Ask& victims) {
   if (ask.members.empty()) return;
   UnitStream stream(pool_, victims);
   RoomMaker maker(context_, stream, ask);
-  if (!maker.run()) return;
+  const bool found = maker.run();
+  simulations_ += maker.simulations();
+  if (!found) return;
   for (const JobId job : maker.evicted()) pool_.changed(job);
   order_.handled();
   order_.refresh();

@@ -21,6 +21,9 @@ class RoomPhase {
   // Searches, and keeps the plan it finds.
   void make_room(const RoomAsk& ask, const UnitStream::Ask& victims);
 
+  // Plans simulated so far, for all jobs together.
+  int simulations() const { return simulations_; }
+
   bool may_evict_others(JobId job) const;
   Amounts amounts_of(JobId job, const std::vector<Member>& members, std::size_t count) const;
   Usage least_usage_of(JobId job, const std::vector<Member>& members) const;
@@ -31,6 +34,7 @@ class RoomPhase {
   CycleContext& context_;
   JobOrder order_;
   VictimPool pool_;
+  int simulations_ = 0;
 };
 
 }  // namespace gs
