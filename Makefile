@@ -16,7 +16,7 @@ LINT := python3 scripts/lint.py
 TEST := python3 scripts/test.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-scale bench-kube-limits \
+.PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-scale bench-kube \
         asan tsan fuzz sim clean debug release \
         test-layers test-lint test-unit test-scenarios test-integration test-kube test-kube-oldest kube-tools \
         test-yardsticks test-asan test-tsan
@@ -117,8 +117,9 @@ bench-scale: setup ## Submissions beside 10,000 watchers; starts and lists with 
 	@BENCH_JSON=build/bench/streams.json $(RELEASE)/bench/streams $(RELEASE)/gpu-scheduler $(SECONDS_EACH)
 	@BENCH_JSON=build/bench/history.json $(RELEASE)/bench/history $(RELEASE)/gpu-scheduler
 
-bench-kube-limits: setup ## How many Bindings, and leases with Bindings, a control plane on this machine takes a second
-	@python3 bench/kube/bare_limits.py
+bench-kube: setup ## Pods bound a second on a real control plane: ours, kube-scheduler, the bare limits; rows in build/bench/kube.json
+	@scripts/build.sh release gpu-scheduler
+	@python3 bench/kube/bound_rate.py
 
 fuzz: setup ## Run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/build.sh fuzz

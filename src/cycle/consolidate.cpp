@@ -6,8 +6,8 @@ namespace gs {
 namespace {
 
 // Plans that one cycle may simulate. With many unlike jobs waiting, each search is in vain most of
-// the time and each cycle would repeat them all; jobs further back have to wait until those in front
-// of them have gone or their search has become short.
+// the time and each cycle would repeat them all; jobs further back have to wait until those in
+// front of them have gone or their search has become short.
 constexpr int kMaxPlans = 512;
 
 }  // namespace

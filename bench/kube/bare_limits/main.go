@@ -3,9 +3,11 @@
 // against them, in the same run on the same machine.
 //
 //	bare-limits --kubeconfig FILE [--pods 5000] [--leases] [--in-flight 64]
+//	bare-limits --kubeconfig FILE --for SCHEDULER [--pods 5000] [--gpus 1] [--gang-size 64]
 //
 // Creates the pods in a namespace of its own, spreads them over the nodes there are, binds them, and
-// deletes the namespace. Prints one JSON object.
+// deletes the namespace. With --for only creates pods, in the namespace default, for a scheduler to
+// bind. Prints one JSON object.
 package main
 
 import (
@@ -175,6 +177,10 @@ func main() {
 	pods := flag.Int("pods", 5000, "how many pods")
 	inFlight := flag.Int("in-flight", 64, "requests at a time")
 	leases := flag.Bool("leases", false, "create a lease before each Binding")
+	flag.StringVar(&forScheduler, "for", "", "only create pods for the scheduler of this name")
+	flag.StringVar(&prefix, "prefix", "p", "of the names of these pods")
+	flag.IntVar(&gpus, "gpus", 1, "that each of these pods asks for")
+	flag.IntVar(&gangSize, "gang-size", 0, "pods of a gang; 0: no gangs")
 	flag.Parse()
 
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
@@ -185,7 +191,11 @@ func main() {
 		var found *result
 		var client *kubernetes.Clientset
 		if client, err = kubernetes.NewForConfig(config); err == nil {
-			found, err = measure(client, *pods, *inFlight, *leases)
+			if forScheduler != "" {
+				found, err = createLoad(client, *pods, *inFlight)
+			} else {
+				found, err = measure(client, *pods, *inFlight, *leases)
+			}
 		}
 		if err == nil {
 			err = json.NewEncoder(os.Stdout).Encode(found)

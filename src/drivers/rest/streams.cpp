@@ -15,6 +15,10 @@ namespace {
 // and who submits beside them waits for the few of one tick at most.
 constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr std::size_t kPiecesPerTick = 200;
+// Where so many events happen in a tick, somebody submits in bulk: most watchers would be behind
+// anyway, and get less of the machine.
+constexpr std::uint64_t kBusyEvents = 200;
+constexpr std::size_t kPiecesPerBusyTick = 70;
 constexpr std::size_t kEventsPerTick = 8'000;
 constexpr std::size_t kLeastEvents = 10;  // of a piece
 constexpr auto kKeepAlive = std::chrono::seconds(15);
@@ -111,12 +115,15 @@ asio::awaitable<std::optional<std::string>> EventWatchers::next(std::shared_ptr<
 
 // In turn: who was woken waits behind the others for the next time.
 std::vector<std::shared_ptr<EventWatchers::Watcher>> EventWatchers::next_to_wake() {
-  if (const std::uint64_t last = bus_.last(); last != seen_) {
+  const std::uint64_t last = bus_.last();
+  const std::size_t pieces = last - last_tick_ >= kBusyEvents ? kPiecesPerBusyTick : kPiecesPerTick;
+  last_tick_ = last;
+  if (last != seen_) {
     seen_ = last;
     due_ = waiting_.size();
   }
   std::vector<std::shared_ptr<Watcher>> woken;
-  for (; due_ > 0 && !waiting_.empty() && woken.size() < kPiecesPerTick; --due_) {
+  for (; due_ > 0 && !waiting_.empty() && woken.size() < pieces; --due_) {
     if (auto watcher = waiting_.front().lock()) {
       watcher->listed = false;
       woken.push_back(std::move(watcher));

@@ -53,6 +53,7 @@ class EventWatchers {
   std::deque<std::weak_ptr<Watcher>> waiting_;
   std::size_t due_ = 0;     // of them, from the front: have not been woken since the last event
   std::uint64_t seen_ = 0;  // that event
+  std::uint64_t last_tick_ = 0;  // the last event when watchers were woken last
   std::thread thread_;
 };
 

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Measures how fast pods are bound on a real control plane: ours, the stock kube-scheduler, and the
+bare limits, in one run.
+
+    bound_rate.py [--nodes 1000] [--pods 5000] [--only WORD]
+
+Each measurement gets a control plane of its own (etcd with fsync, simulated nodes with 8 GPUs).
+Prints a table; the rows go to the file that BENCH_JSON names (default build/bench/kube.json).
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tests/kube"), str(ROOT / "scripts"), str(ROOT / "bench/kube")]
+import contenders  # noqa: E402
+import kube_toolchain  # noqa: E402
+from bound_pods import BoundPods  # noqa: E402
+from control_plane import ControlPlane  # noqa: E402
+from processes import wait_for  # noqa: E402
+
+GANG_ASK = 10  # pods of 8 GPUs that a cluster without room is asked for
+
+
+class Report:
+    """Rows in the form of every benchmark here."""
+
+    def __init__(self):
+        self.rows = []
+
+    def add(self, name, unit, ours, anchor=0.0, anchor_name="", lower_is_better=False):
+        ratio = 0.0
+        if anchor > 0 and ours > 0:
+            ratio = anchor / ours if lower_is_better else ours / anchor
+        self.rows.append({"name": name, "unit": unit, "ours": ours, "anchor": anchor or None,
+                          "anchor_name": anchor_name, "ratio": ratio or None})
+        beside = f"{anchor:10.2f}  {anchor_name:34} {ratio:6.2f}x" if anchor > 0 else ""
+        print(f"{name:58} {ours:10.2f} {unit:7} {beside}", flush=True)
+
+    def write(self):
+        out = pathlib.Path(os.environ.get("BENCH_JSON") or ROOT / "build/bench/kube.json")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps({"rows": self.rows}, indent=1))
+
+
+class Measured:
+    def __init__(self, rate, whole_s, cpu_s, peak_mib):
+        self.rate, self.whole_s, self.cpu_s, self.peak_mib = rate, whole_s, cpu_s, peak_mib
+
+
+class Bench:
+    def __init__(self, nodes, pods, only):
+        self.nodes, self.pods, self.only = nodes, pods, only
+        self.report = Report()
+
+    def wants(self, word):
+        return not self.only or any(one in word for one in self.only)
+
+    def cluster(self):
+        cluster = ControlPlane(nodes=self.nodes, fsync=True, crds=True)
+        cluster.binaries["bare-limits"] = kube_toolchain.bench_programs()[0].path
+        return cluster
+
+    def create(self, cluster, contender, pods, gpus=1, gang_size=0, prefix="p"):
+        done = cluster.run("bare-limits", "--kubeconfig", cluster.kubeconfig, "--for",
+                           contender.pods_of, "--pods", pods, "--gpus", gpus, "--gang-size",
+                           gang_size, "--prefix", prefix, timeout=1800)
+        return json.loads(done.out)["pods_created"]["per_second"]
+
+    # The pods are there before the scheduler is (backlog), or come while it runs.
+    def bound(self, make, pods, gpus=1, gang_size=0, backlog=True):
+        with self.cluster() as cluster:
+            contender = make(cluster)
+            if backlog:
+                self.create(cluster, contender, pods, gpus, gang_size)
+                time.sleep(2)  # the machine has settled
+            seen = BoundPods(cluster)
+            begin = time.monotonic()
+            contender.start()
+            if not backlog:
+                time.sleep(8)  # it has seen the nodes
+                begin = time.monotonic()
+                self.create(cluster, contender, pods, gpus, gang_size)
+            created = time.monotonic()
+            last = seen.wait(pods)
+            first = seen.times[0] if backlog else begin
+            measured = Measured((pods - 1) / max(last - first, 1e-3),
+                                last - (begin if backlog else created), contender.cpu_s(),
+                                contender.peak_mib())
+            contender.stop()
+            return measured
+
+    def limits(self, leases):
+        with self.cluster() as cluster:
+            done = cluster.run("bare-limits", "--kubeconfig", cluster.kubeconfig, "--pods",
+                               self.pods, *(["--leases"] if leases else []), timeout=1800)
+            return json.loads(done.out)["pods_bound"]["per_second"]
+
+    # ------------------------------------------------------------ what is measured
+
+    def one_gpu(self):
+        bare = self.limits(False)
+        bare_leases = self.limits(True)
+        self.report.add("bare limit: Bindings only", "pods/s", bare)
+        self.report.add("bare limit: lease and Binding", "pods/s", bare_leases)
+        for words, backlog in (("backlog", True), ("while created", False)):
+            what = f"{self.pods} one-GPU pods, {words}"
+            stock = self.bound(contenders.stock, self.pods, backlog=backlog)
+            off = self.bound(lambda c: contenders.ours(c, leases=False), self.pods, backlog=backlog)
+            on = self.bound(contenders.ours, self.pods, backlog=backlog)
+            add = self.report.add
+            add(f"{what}, leases off", "pods/s", off.rate, bare, "Bindings only")
+            add(f"{what}, leases on", "pods/s", on.rate, bare_leases, "lease and Binding")
+            for name, one in (("leases off", off), ("leases on", on)):
+                add(f"{what}, {name}", "pods/s", one.rate, stock.rate, "kube-scheduler")
+                add(f"{what}, {name}: CPU", "s", one.cpu_s, stock.cpu_s, "kube-scheduler", True)
+                add(f"{what}, {name}: memory", "MiB", one.peak_mib, stock.peak_mib,
+                    "kube-scheduler", True)
+                add(f"{what}, {name}: {'start' if backlog else 'last created'} to last bound", "s",
+                    one.whole_s, stock.whole_s, "kube-scheduler", True)
+
+    def eight_gpus(self):
+        count = self.nodes // 2
+        ours = self.bound(contenders.ours, count, gpus=8)
+        stock = self.bound(contenders.stock, count, gpus=8)
+        self.report.add(f"{count} eight-GPU pods, backlog, leases on", "pods/s", ours.rate,
+                        stock.rate, "kube-scheduler")
+        self.report.add(f"{count} eight-GPU pods: CPU", "s", ours.cpu_s, stock.cpu_s,
+                        "kube-scheduler", True)
+
+    def gangs(self):
+        count = min(40, self.nodes // 8)  # what there is room for
+        many = self.bound(contenders.ours, count * 64, gang_size=64, backlog=False)
+        self.report.add(f"{count} gangs of 64: last created to last bound", "s", many.whole_s,
+                        30 if count == 40 else 0, "Volcano, 2-core machine", True)
+        one = self.bound(contenders.ours, 512, gang_size=512, backlog=False)
+        self.report.add("one gang of 512: last created to last bound", "s", one.whole_s, 5,
+                        "Volcano, 2-core machine", True)
+
+    def full(self):
+        self.told("full cluster: a 10 x 8 gang is told why it waits", 8, 0.1, "KAI, 2-core machine")
+        self.told("7 of 8 GPUs busy everywhere: a 10 x 8 gang is told", 7, 0, "")
+
+    def told(self, what, gpus, anchor, anchor_name):
+        with self.cluster() as cluster:
+            contender = contenders.ours(cluster)
+            self.create(cluster, contender, self.nodes, gpus=gpus, prefix="busy")
+            seen = BoundPods(cluster)
+            contender.start()
+            seen.wait(self.nodes)
+            time.sleep(2)
+            self.create(cluster, contender, GANG_ASK, gpus=8, gang_size=GANG_ASK, prefix="late")
+            begin = time.monotonic()
+            message = self.reason(cluster)
+            self.report.add(what, "s", time.monotonic() - begin, anchor, anchor_name, True)
+            before = contender.cpu_s()
+            time.sleep(10)
+            self.report.add(f"{what}: CPU in 10 s after", "s", contender.cpu_s() - before)
+            pods = cluster.get("/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%21%3D")
+            if len(pods["items"]) != self.nodes:
+                raise AssertionError(f"{self.nodes - len(pods['items'])} running pods were removed")
+            print(f"    {message}\n    {len(pods['items'])} pods still run")
+            contender.stop()
+
+    def reason(self, cluster):
+        """Of the last of the gang's pods that is told."""
+        def told(name):
+            pod = cluster.get(f"/api/v1/namespaces/default/pods/{name}")
+            for one in pod.get("status", {}).get("conditions", []):
+                if one["type"] == "PodScheduled" and "free" in one.get("message", ""):
+                    return one["message"]
+            return None
+        for index in range(GANG_ASK):
+            wait_for(lambda: told(f"late-{index}"), f"late-{index} is told", 60, 0.005)
+        return told("late-0")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=5000)
+    parser.add_argument("--only", action="append", default=[],
+                        help="one_gpu, eight_gpus, gangs or full; may be given several times")
+    asked = parser.parse_args()
+    kube_toolchain.ensure(only=["bare-limits", "kube-scheduler"])
+    bench = Bench(asked.nodes, asked.pods, asked.only)
+    for name in ("one_gpu", "eight_gpus", "gangs", "full"):
+        if bench.wants(name):
+            getattr(bench, name)()
+    bench.report.write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
