@@ -10,25 +10,37 @@
 namespace gs {
 namespace {
 
-// What this cycle has started or promised so far.
+// What this cycle has started so far, and what is promised. A promise may go to somebody else later
+// in this cycle: what runs must not have been lost because of it.
 struct Fresh {
   TaskMarks tasks;
   std::vector<Amounts> by_tenant;
+
+  void add(const Cluster& cluster, TaskId id) {
+    if (tasks.has(id)) return;
+    tasks.set(id);
+    const Task& task = cluster.task(id);
+    Amounts& sum = by_tenant[cluster.job(task.job).tenant.index()];
+    sum = sum + amounts(cluster.usage(task));
+  }
 };
 
 Fresh fresh_of(const CycleContext& context) {
   const Cluster& cluster = context.cluster;
   Fresh fresh;
   fresh.by_tenant.resize(cluster.tenant_count(), Amounts{});
+  // But who moves has had as much before.
+  for (const JobId job : context.nominated)
+    for (const TaskId id : cluster.job(job).tasks) {
+      const Task& task = cluster.task(id);
+      if (task.state == TaskState::Nominated && !cluster.is_leaving(job, task.group, task.rank))
+        fresh.add(cluster, id);
+    }
   for (const Decision& d : context.decisions) {
-    const bool starts = d.kind == Decision::Kind::Start || d.kind == Decision::Kind::Nominate;
-    if (!starts || d.moved) continue;  // who was moved has had as much before
+    if (d.kind != Decision::Kind::Start || d.moved) continue;
     const Task& task = cluster.task(d.task);
     if (task.job != d.job || task.group != d.group || task.rank != d.rank) continue;  // given up
-    if (task.state == TaskState::Releasing || fresh.tasks.has(d.task)) continue;
-    fresh.tasks.set(d.task);
-    Amounts& sum = fresh.by_tenant[cluster.job(d.job).tenant.index()];
-    sum = sum + amounts(cluster.usage(task));
+    if (task.state != TaskState::Releasing) fresh.add(cluster, d.task);
   }
   return fresh;
 }

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 import urllib.request
 
@@ -157,6 +158,47 @@ def what_does_not_fit_is_told_why():
     told = cluster().kubectl("describe", "pod", "large").out
     check("FailedScheduling" in told, told)
     delete("large")
+
+
+def cli(*words):
+    server = f"http://127.0.0.1:{_shared['scheduler'][1]}"
+    done = subprocess.run([str(pathlib.Path(BINARY).parent / "gpu-cli"), "--server", server, *words],
+                          capture_output=True, text=True, timeout=30)
+    return done.stdout + done.stderr
+
+
+@test
+def gpu_cli_says_why_a_pod_waits_and_how_the_cluster_is():
+    create(pod("small", 1), pod("giant", GPUS + 1))
+    one = bound("small")
+    wait_for(lambda: condition("giant"), "the pod is told")
+    said = cli("why", "pod/giant")
+    check(f"{GPUS + 1} GPUs" in said and "pod default/giant cannot start" in said, said)
+    check(one["spec"]["nodeName"] in cli("why", "pod/default/small"), cli("why", "pod/small"))
+    check("there is no pod default/nobody" in cli("why", "pod/nobody"), cli("why", "pod/nobody"))
+    said = cli("status", "--kube")
+    check(f"GPUs: {3 * GPUS} usable, {3 * GPUS - 1} free" in said, said)
+    check("Pods: 1 bound, 0 being bound, 1 waiting" in said and "default/giant" in said, said)
+    delete("small", "giant")
+    no_leases()
+
+
+@test
+def metrics_have_the_promised_names():
+    port = _shared["scheduler"][1]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        text = answer.read().decode()
+    for name, kind in {"topology_scheduler_latency_seconds": "histogram",
+                       "topology_scheduler_placement_duration_seconds": "histogram",
+                       "topology_scheduler_recovery_duration_seconds": "histogram",
+                       "topology_scheduler_domain_fragmentation_ratio": "gauge",
+                       "topology_domain_utilization_ratio": "gauge",
+                       "topology_gpu_allocation_ratio": "gauge",
+                       "topology_placement_decisions_total": "counter"}.items():
+        check(f"# TYPE {name} {kind}\n" in text, f"{name} is missing in:\n{text}")
+    bound_ones = [line for line in text.splitlines()
+                  if line.startswith('topology_placement_decisions_total{result="bound"}')]
+    check(bound_ones and float(bound_ones[0].split()[-1]) > 0, text)
 
 
 @test

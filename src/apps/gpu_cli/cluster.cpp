@@ -37,7 +37,9 @@ std::string gpu_models(const Json& node) {
 
 namespace {
 
-struct Nothing {};
+struct StatusFlags {
+  bool kube = false;
+};
 struct NodeFlags {
   std::string node;
   bool keep_jobs = false;
@@ -60,7 +62,35 @@ std::string status_words(const Cli& cli, const Json& s) {
   return out;
 }
 
-Result<int> status(Cli& cli, Session& session, const Nothing&) {
+std::string kube_status_words(const Cli& cli, const Json& s) {
+  const auto n = [&](const char* of, const char* field) {
+    return number_text(number_of(s.value(of, Json::object()), field));
+  };
+  if (!s.value("leads", false))
+    return paint("This scheduler stands by; another one leads\n", Paint::Yellow, cli.colour());
+  std::string out = "Cluster Status:\n";
+  out += fmt::format("  GPUs: {} usable, {} free\n", n("gpus", "total"), n("gpus", "free"));
+  out += fmt::format("  Nodes: {} total, {} ready\n", n("nodes", "total"), n("nodes", "ready"));
+  out += fmt::format("  Pods: {} bound, {} being bound, {} waiting\n", n("pods", "bound"),
+                     n("pods", "binding"), n("pods", "waiting"));
+  const Json& waiting = list_of(s, "waiting");
+  if (waiting.empty()) return out;
+  Table table({"WAITING POD", "SINCE", "REASON"});
+  const Instant now = wall_clock();
+  for (const Json& pod : waiting)
+    table.add({text_of(pod, "pod"), when(cli, pod, "since", now), text_of(pod, "reason")});
+  return out + "\n" + table.text(cli.colour());
+}
+
+Result<int> kube_status(Cli& cli, Session& session) {
+  const Result<Json> answer = session.get("/status");
+  if (!answer) return answer.error();
+  cli.show(*answer, [&] { return kube_status_words(cli, *answer); });
+  return 0;
+}
+
+Result<int> status(Cli& cli, Session& session, const StatusFlags& flags) {
+  if (flags.kube) return kube_status(cli, session);
   const Result<Json> answer = session.get("/api/v1/cluster/status");
   if (!answer) return answer.error();
   cli.show(*answer, [&] { return status_words(cli, *answer); });
@@ -178,7 +208,10 @@ std::string gpu_table(const Cli& cli, const Json& gpus) {
 void add_cluster(CLI::App& app, Cli& cli) {
   CLI::App* command =
       app.add_subcommand("status", "The cluster in a few figures")->alias("cluster");
-  on_chosen(*command, cli, std::make_shared<Nothing>(), status);
+  auto status_flags = std::make_shared<StatusFlags>();
+  command->add_flag("--kube", status_flags->kube,
+                    "Of a Kubernetes cluster, where --server is gpu-scheduler kube");
+  on_chosen(*command, cli, status_flags, status);
 
   auto flags = std::make_shared<NodeFlags>();
   command = app.add_subcommand("nodes", "List nodes, or show one with its GPUs");

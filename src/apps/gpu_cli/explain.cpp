@@ -233,6 +233,25 @@ std::string why_words(const Json& job, const Json& answer, Instant now, bool col
   return ended_words(job, name, now, colour);
 }
 
+std::string pod_words(const Json& answer, Instant now, bool colour) {
+  const std::string name = paint("pod " + printable(text_of(answer, "pod")), Paint::Bold, colour);
+  const std::string state = text_of(answer, "engine_state");
+  Facts facts(colour);
+  if (!list_of(answer, "places").empty() || state == "running") {
+    facts.add("score", scores_words(answer));
+    return fmt::format("{} {} {}\n{}", name, paint("has", Paint::Green, colour),
+                       printable(places_words(list_of(answer, "places"))), facts.text());
+  }
+  if (state == "ended") return name + " has ended\n";
+  const Json why = answer.value("why", Json::object());
+  const bool never = text_of(why, "verdict") == "never";
+  add_why(facts, answer, now);
+  return fmt::format(
+      "{} {}{}\n{}", name,
+      paint(never ? "cannot start" : "waits", never ? Paint::Red : Paint::Yellow, colour),
+      after_verb(printable(sentence_of(why)), never), facts.text());
+}
+
 std::string dry_run_words(const Json& answer, bool colour) {
   const Instant now = wall_clock();
   Facts facts(colour);
@@ -257,9 +276,22 @@ namespace {
 
 struct Job {
   std::string job;
+  std::string name_space = "default";
 };
 
+constexpr std::string_view kPod = "pod/";
+
+Result<int> why_pod(Cli& cli, Session& session, const Job& flags) {
+  std::string name = flags.job.substr(kPod.size());
+  if (name.find('/') == std::string::npos) name = flags.name_space + "/" + name;
+  const Result<Json> answer = session.get("/explain" + query_text({{"pod", name}}));
+  if (!answer) return answer.error();
+  cli.show(*answer, [&] { return pod_words(*answer, wall_clock(), cli.colour()); });
+  return 0;
+}
+
 Result<int> why(Cli& cli, Session& session, const Job& flags) {
+  if (flags.job.starts_with(kPod)) return why_pod(cli, session, flags);
   const Result<std::string> id = session.job_id(flags.job);
   if (!id) return id.error();
   const Result<Json> answer = session.get(path_of("jobs", *id, "explain"));
@@ -280,7 +312,11 @@ void add_why_online(CLI::App& app, Cli& cli) {
   auto flags = std::make_shared<Job>();
   CLI::App* command = app.add_subcommand(
       "why", "Why a job waits and when it starts, or where it runs and why there");
-  command->add_option("job", flags->job, "Id or name of the job")->required();
+  command
+      ->add_option("job", flags->job,
+                   "Id or name of the job; pod/NAME: a pod, where --server is gpu-scheduler kube")
+      ->required();
+  command->add_option("-n,--namespace", flags->name_space, "Of the pod")->capture_default_str();
   on_chosen(*command, cli, flags, why);
 }
 

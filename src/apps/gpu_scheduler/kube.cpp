@@ -20,10 +20,13 @@
 #include "drivers/kubernetes/scheduler.hpp"
 #include "drivers/rest/bodies.hpp"
 #include "net/http_server.hpp"
+#include "wire/clock_json.hpp"
 #include "wire/secret_file.hpp"
 
 namespace gs {
 namespace {
+
+constexpr std::size_t kMostWaiting = 100;  // pods that are listed
 
 struct Flags {
   std::string kubeconfig, context;
@@ -57,6 +60,7 @@ class Kube {
   Status listen();
   HttpResponse answer(const HttpRequest& request);
   HttpResponse explain(const HttpRequest& request);
+  HttpResponse status();
 
   const Flags flags_;
   const std::string identity_;
@@ -185,11 +189,16 @@ HttpResponse Kube::answer(const HttpRequest& request) {
     MetricsText text("gpu_scheduler");
     metrics_.write(text);
     response.body = text.text();
+    const std::lock_guard lock(mutex_);
+    if (scheduler_ != nullptr) response.body += scheduler_->metrics();
   } else if (request.path == "/explain") {
     return explain(request);
+  } else if (request.path == "/status") {
+    return status();
   } else {
     response.status = 404;
-    response.body = R"({"error":"there are /health, /ready, /metrics and /explain?pod=NS/NAME"})";
+    response.body =
+        R"({"error":"there are /health, /ready, /metrics, /status and /explain?pod=NS/NAME"})";
   }
   return response;
 }
@@ -219,6 +228,23 @@ HttpResponse Kube::explain(const HttpRequest& request) {
   body["pod"] = *pod;
   response.body = body.dump();
   return response;
+}
+
+HttpResponse Kube::status() {
+  const std::lock_guard lock(mutex_);
+  Json body{{"identity", identity_}, {"leads", leads_.load()}};
+  if (scheduler_ == nullptr) return {200, body.dump(), "application/json", {}};
+  kube::Overview seen;
+  scheduler_->ask([&](kube::Desk& desk) { seen = desk.overview(kMostWaiting); });
+  body["nodes"] = {{"total", seen.nodes}, {"ready", seen.ready_nodes}};
+  body["gpus"] = {{"total", seen.gpus}, {"free", seen.free_gpus}};
+  body["pods"] = {{"bound", seen.bound}, {"binding", seen.binding}, {"waiting", seen.waiting}};
+  body["waiting"] = Json::array();
+  for (const kube::Overview::Waiting& one : seen.longest)
+    body["waiting"].push_back({{"pod", one.pod.ns + "/" + one.pod.name},
+                               {"since", time_text(one.since)},
+                               {"reason", one.reason}});
+  return {200, body.dump(), "application/json", {}};
 }
 
 int run(const Flags& flags) {

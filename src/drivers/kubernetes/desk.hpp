@@ -55,6 +55,19 @@ struct DeskOptions {
   Duration first_backoff = seconds(1), max_backoff = seconds(60);
 };
 
+// The cluster in a few figures, and who waits.
+struct Overview {
+  int nodes = 0, ready_nodes = 0;
+  int gpus = 0, free_gpus = 0;              // that can be used
+  int bound = 0, binding = 0, waiting = 0;  // pods of ours
+  struct Waiting {
+    PodName pod;
+    Instant since;
+    std::string reason;
+  };
+  std::vector<Waiting> longest;  // of those that wait, the oldest first
+};
+
 class Desk {
  public:
   // What a pod asks for; asked again whenever something that it refers to has changed.
@@ -88,8 +101,10 @@ class Desk {
   const Engine& engine() const { return *engine_; }
   Instant now() const { return now_; }
   const Pod* pod(const std::string& uid) const;
+  bool is_ours(const Pod& pod) const;  // names us as its scheduler
   Result<Explanation> explain(const std::string& uid);
   Result<Explanation> explain_name(const std::string& name);  // "namespace/name"
+  Overview overview(std::size_t most_waiting) const;
 
  private:
   enum class Stage : std::uint8_t {

@@ -13,8 +13,7 @@ void Desk::put(const Pod& pod) {
   PodRecord& record = pods_[uid];
   const bool changed = record.pod.meta.resource_version != pod.meta.resource_version;
   record.pod = pod;
-  const auto& names = options_.scheduler_names;
-  record.ours = std::find(names.begin(), names.end(), pod.scheduler_name) != names.end();
+  record.ours = is_ours(pod);
   if (!pod.node_name.empty()) nodes_[pod.node_name].pods.insert(uid);
   if (!synced_) return;
   if (changed && !record.unit.empty()) release_held(units_.at(record.unit));
@@ -160,25 +159,6 @@ void Desk::leave(PodRecord& record) {
 const Pod* Desk::pod(const std::string& uid) const {
   const auto it = pods_.find(uid);
   return it == pods_.end() ? nullptr : &it->second.pod;
-}
-
-Result<Explanation> Desk::explain(const std::string& uid) {
-  const auto it = pods_.find(uid);
-  if (it == pods_.end()) return not_found("there is no such pod");
-  if (it->second.unit.empty()) {
-    Explanation waits;
-    waits.state = "waiting";
-    waits.why = Why{};
-    waits.why->sentence = it->second.ask.waits_for;
-    return waits;
-  }
-  return engine_->explain(it->second.unit, now_);
-}
-
-Result<Explanation> Desk::explain_name(const std::string& name) {
-  for (const auto& [uid, record] : pods_)
-    if (record.pod.meta.key() == name) return explain(uid);
-  return not_found("there is no pod " + name);
 }
 
 std::vector<std::string> Desk::pods_by_age() const {

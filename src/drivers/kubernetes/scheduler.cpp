@@ -46,7 +46,7 @@ Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
   BinderOptions binder{options_.config.leases, options_.config.lease_namespace, options_.identity};
   binder_ = std::make_unique<Binder>(
       api_, std::move(binder), clock_,
-      [this](BindDone done) { post([this, done = std::move(done)] { desk_.done(done); }); },
+      [this](BindDone done) { post([this, done = std::move(done)] { bind_ended(done); }); },
       [this](const std::string& name) { post([this, name] { desk_.remove_lease(name); }); });
   TellerOptions teller;
   teller.instance = options_.identity;
@@ -100,6 +100,12 @@ void Scheduler::ask(const std::function<void(Desk&)>& f) {
   answered.get_future().wait();
 }
 
+std::string Scheduler::metrics() {
+  MetricsText text("topology");
+  ask([&](Desk& desk) { metrics_.write(text, desk.engine().cluster()); });
+  return text.text();
+}
+
 // ---------------------------------------------------------------- the turn
 
 void Scheduler::post(News news) {
@@ -131,8 +137,29 @@ void Scheduler::run() {
 void Scheduler::turn(const std::vector<News>& news) {
   desk_.begin(clock_());
   for (const News& one : news) one();
-  if (desk_.wants_cycle()) desk_.cycle();
-  carry_out(desk_.take());
+  if (desk_.wants_cycle()) {
+    const auto begin = std::chrono::steady_clock::now();
+    desk_.cycle();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    metrics_.cycle_took(took.count());
+  }
+  std::vector<Order> orders = desk_.take();
+  for (const Order& order : orders)
+    if (const auto* evict = std::get_if<Evict>(&order))
+      if (const Pod* pod = desk_.pod(evict->pod.uid))
+        metrics_.evicted(*pod, evict->reason, desk_.now());
+  carry_out(std::move(orders));
+}
+
+void Scheduler::bind_ended(const BindDone& done) {
+  for (const PodBound& result : done.pods)
+    metrics_.ended(result, desk_.pod(result.pod.uid), desk_.now());
+  desk_.done(done);
+}
+
+void Scheduler::pod_seen(const Pod& pod) {
+  if (pod.node_name.empty() && desk_.is_ours(pod)) metrics_.waits(pod, desk_.now());
+  desk_.put(pod);
 }
 
 void Scheduler::carry_out(std::vector<Order> orders) {
@@ -183,12 +210,13 @@ void Scheduler::follow_pods() {
   follow(pods(), {}, {}, [this](const ObjectChange& change) {
     if (is_end(change))
       return post([this, uid = std::string(change.uid)] {
+        metrics_.gone(uid);
         desk_.remove_pod(uid);
         objects_.forget_pod(uid);
       });
     Result<Pod> pod = decode_pod(change.object);
     if (!readable(pod, change, "Pod")) return;
-    post([this, pod = std::move(*pod)] { desk_.put(pod); });
+    post([this, pod = std::move(*pod)] { pod_seen(pod); });
   });
 }
 

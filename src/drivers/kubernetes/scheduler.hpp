@@ -19,6 +19,7 @@
 #include "drivers/kubernetes/objects.hpp"
 #include "drivers/kubernetes/reflector.hpp"
 #include "drivers/kubernetes/teller.hpp"
+#include "drivers/kubernetes/topology_metrics.hpp"
 
 namespace gs::kube {
 
@@ -44,6 +45,7 @@ class Scheduler {
   bool is_synced() const;
   // Runs f on the writer's thread, between turns, and waits for it. Not from the loop.
   void ask(const std::function<void(Desk&)>& f);
+  std::string metrics();  // in Prometheus' text format; as ask()
 
  private:
   using News = std::function<void()>;
@@ -55,6 +57,8 @@ class Scheduler {
   void post(News news);
   void run();
   void turn(const std::vector<News>& news);
+  void bind_ended(const BindDone& done);
+  void pod_seen(const Pod& pod);
   void carry_out(std::vector<Order> orders);
   void follow(Resource resource, std::string name_space, std::string selector,
               Reflector::Handler handler);
@@ -72,6 +76,7 @@ class Scheduler {
   const Clock clock_;
   Objects objects_;
   Desk desk_;
+  TopologyMetrics metrics_;
   std::unique_ptr<Binder> binder_;  // of the loop
   std::unique_ptr<Teller> teller_;  // of the loop
   std::vector<std::unique_ptr<Source>> sources_;
