@@ -5,99 +5,25 @@ import json
 import pathlib
 import subprocess
 import sys
-import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
-from control_plane import ControlPlane
-from processes import Program, free_port
-from service import BINARY, check, equal, main, test, wait_for
+import scheduled  # noqa: E402
+from scheduled import (LEASES, PODS, allocations, bound, cluster, condition, create,  # noqa: E402
+                       delete, gpu_leases, no_leases, pod, scheduler, start_scheduler)
+from service import BINARY, check, equal, main, test, wait_for  # noqa: E402
 
-PODS = "/api/v1/namespaces/default/pods"
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler/leases"
 CLAIMS = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
-GPUS = 4
-_shared = {}
+GPUS = scheduled.SIZE["gpus"]
 
 
-def cluster():
-    if "cluster" not in _shared:
-        plane = ControlPlane(nodes=3, gpus=GPUS, crds=True).start()
-        _shared["cluster"] = plane
-        plane.request("POST", "/api/v1/namespaces",
-                      {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-scheduler"}})
-        start_scheduler()
-    return _shared["cluster"]
-
-
-def start_scheduler(name="scheduler", *flags):
-    plane = _shared["cluster"]
-    port = free_port()
-    program = Program(name, [BINARY, "kube", "--kubeconfig", str(plane.kubeconfig), "--port", str(port),
-                             *flags], plane.folder)
-    program.start()
-    _shared[name] = (program, port)
-    wait_for(lambda: ready(port), f"{name} is ready")
-    return program
-
-
-def ready(port):
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
-            return json.load(answer)["leads"]
-    except OSError:
-        return False
-
-
-def explain(pod):
-    port = _shared["scheduler"][1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/explain?pod=default/{pod}", timeout=5) as answer:
-        return json.load(answer)
-
-
-def pod(name, gpus, annotations=None):
-    container = {"name": "c", "image": "none"}
-    if gpus:
-        container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
-    return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "annotations": annotations or {}},
-            "spec": {"schedulerName": "gpu-scheduler", "terminationGracePeriodSeconds": 0,
-                     "containers": [container]}}
-
-
-def create(*pods):
-    for one in pods:
-        cluster().request("POST", PODS, one)
-
-
-def bound(name):
-    return cluster().wait_until(f"{PODS}/{name}", lambda one: one["spec"].get("nodeName"),
-                                f"{name} is bound")
-
-
-def delete(*names):
-    for name in names:
-        cluster().request("DELETE", f"{PODS}/{name}")
-    for name in names:
-        wait_for(lambda: cluster().find(f"{PODS}/{name}") is None, f"{name} is gone")
-
-
-def gpu_leases():
-    return {one["metadata"]["name"]: one["spec"]["holderIdentity"]
-            for one in cluster().get(LEASES)["items"] if one["metadata"]["name"].startswith("gpu-node")}
-
-
-def no_leases():
-    wait_for(lambda: not gpu_leases(), "all leases are given back")
-
-
-def condition(name, kind="PodScheduled"):
-    status = cluster().get(f"{PODS}/{name}")["status"]
-    return next((one for one in status.get("conditions", []) if one["type"] == kind), None)
+def explain(name):
+    return json.loads(scheduler().page(f"/explain?pod=default/{name}"))
 
 
 @test
 def a_pod_with_a_gpu_limit_is_bound_with_leases_and_annotations():
+    scheduler()
     create(pod("plain", 2))
     one = bound("plain")
     node, ids = one["metadata"]["annotations"]["gpu.scheduling/allocated"].split(":")
@@ -161,7 +87,7 @@ def what_does_not_fit_is_told_why():
 
 
 def cli(*words):
-    server = f"http://127.0.0.1:{_shared['scheduler'][1]}"
+    server = f"http://127.0.0.1:{scheduler().port}"
     done = subprocess.run([str(pathlib.Path(BINARY).parent / "gpu-cli"), "--server", server, *words],
                           capture_output=True, text=True, timeout=30)
     return done.stdout + done.stderr
@@ -185,9 +111,7 @@ def gpu_cli_says_why_a_pod_waits_and_how_the_cluster_is():
 
 @test
 def metrics_have_the_promised_names():
-    port = _shared["scheduler"][1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-        text = answer.read().decode()
+    text = scheduler().page("/metrics")
     for name, kind in {"topology_scheduler_latency_seconds": "histogram",
                        "topology_scheduler_placement_duration_seconds": "histogram",
                        "topology_scheduler_recovery_duration_seconds": "histogram",
@@ -206,7 +130,7 @@ def a_scheduler_that_was_killed_finds_what_runs():
     create(*(pod(f"keep-{i}", GPUS) for i in range(2)))
     nodes = {bound(f"keep-{i}")["spec"]["nodeName"] for i in range(2)}
     equal(len(nodes), 2)
-    _shared["scheduler"][0].kill()
+    scheduler().program.kill()
     create(*(pod(f"more-{i}", GPUS) for i in range(2)))
     start_scheduler()
     wait_for(lambda: any(cluster().get(f"{PODS}/more-{i}")["spec"].get("nodeName") for i in range(2)),
@@ -219,34 +143,27 @@ def a_scheduler_that_was_killed_finds_what_runs():
     no_leases()
 
 
-def allocations(names):
-    """Node and GPU of each pod that is bound."""
-    found = []
-    for name in names:
-        one = cluster().get(f"{PODS}/{name}")
-        if one["spec"].get("nodeName"):
-            node, ids = one["metadata"]["annotations"]["gpu.scheduling/allocated"].split(":")
-            found += [(node, gpu) for gpu in ids.split(",")]
-    return found
+def given():
+    """Every GPU that some pod has, as often as it is given out."""
+    return [gpu for gpus in allocations().values() for gpu in gpus]
 
 
 @test
 def schedulers_without_leader_election_never_give_a_gpu_twice():
-    start_scheduler("second", "--no-leader-elect")
-    start_scheduler("third", "--no-leader-elect")
+    others = [start_scheduler(name, "--no-leader-elect") for name in ("second", "third")]
     names = [f"many-{i}" for i in range(4 * GPUS)]
     create(*(pod(name, 1) for name in names))
-    wait_for(lambda: len(allocations(names)) == 3 * GPUS, "every GPU is given out")
-    equal(len(set(allocations(names))), 3 * GPUS)
+    wait_for(lambda: len(given()) == 3 * GPUS, "every GPU is given out")
+    equal(len(set(given())), 3 * GPUS)
     wait_for(lambda: len(gpu_leases()) == 3 * GPUS, "every GPU that is given out has its lease")
     delete(*names[:GPUS * 2])
     rest = names[GPUS * 2:]
-    wait_for(lambda: len(allocations(rest)) == 2 * GPUS, "the others are bound")
-    equal(len(set(allocations(rest))), 2 * GPUS)
+    wait_for(lambda: len(given()) == 2 * GPUS, "the others are bound")
+    equal(len(set(given())), 2 * GPUS)
     delete(*rest)
     no_leases()
-    for name in ("second", "third"):
-        _shared[name][0].stop()
+    for one in others:
+        one.program.stop()
 
 
 if __name__ == "__main__":
