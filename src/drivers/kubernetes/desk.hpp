@@ -136,8 +136,9 @@ class Desk {
     Pod pod;
     PodAsk ask;
     bool ours = false;
-    bool gone = false;  // from the API server; kept until its Bind has a result
-    std::string unit;   // empty: none
+    bool gone = false;     // from the API server; kept until its Bind has a result
+    bool evicted = false;  // the binder asks for it until it is gone
+    std::string unit;      // empty: none
     std::size_t slot = 0;
     int rounds = 0;                    // units that it has had by itself
     std::optional<TaskPlace> place;    // where it is bound

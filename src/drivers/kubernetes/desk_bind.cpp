@@ -36,7 +36,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
 }
 
 void Desk::evict(PodRecord& record, const std::string& reason, const std::string& message) {
-  if (record.pod.meta.deleted) return;  // on its way out already
+  if (record.pod.meta.deleted || std::exchange(record.evicted, true)) return;  // on its way out
   orders_.emplace_back(Evict{name_of(record.pod), reason, message});
 }
 

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""A gang whose node or GPU fails starts over elsewhere, whole and under the same constraints."""
+
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
+import scheduled  # noqa: E402
+from gpu_nodes import gpu_node_status  # noqa: E402
+from scheduled import (ALLOCATED, PODS, allocations, cluster, no_leases, pod,  # noqa: E402
+                       scheduler)
+from service import check, equal, main, test, wait_for  # noqa: E402
+
+scheduled.SIZE.update(nodes=8, gpus=4)  # two leaves
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+MEMBERS = 3
+
+
+def submit(name):
+    """Whole nodes in one leaf, by a controller that makes lost pods anew at once."""
+    member = pod("unused", scheduled.SIZE["gpus"], {
+        "gpu.scheduling/gang": name, "gpu.scheduling/gang-size": str(MEMBERS)})
+    template = {"metadata": {"annotations": member["metadata"]["annotations"],
+                             "labels": {"job": name}}, "spec": member["spec"]}
+    cluster().request("POST", SETS, {
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
+        "spec": {"replicas": MEMBERS, "selector": {"matchLabels": {"job": name}},
+                 "template": template}})
+
+
+def members(name):
+    """node -> uid of those that are bound and alive."""
+    found = cluster().get(f"{PODS}?labelSelector=job%3D{name}")["items"]
+    return {one["spec"]["nodeName"]: one["metadata"]["uid"] for one in found
+            if one["spec"].get("nodeName") and not one["metadata"].get("deletionTimestamp")
+            and one["metadata"]["annotations"].get(ALLOCATED)}
+
+
+def whole(name, without=None):
+    nodes = members(name)
+    return nodes if len(nodes) == MEMBERS and without not in nodes else None
+
+
+def leaf_of(node):
+    return cluster().get(f"/api/v1/nodes/{node}")["metadata"]["labels"]["topology.scheduler/leaf"]
+
+
+def remove(name):
+    cluster().request("DELETE", f"{SETS}/{name}?propagationPolicy=Background")
+    no_leases()
+
+
+def set_ready(node, is_ready):
+    # Nobody else says so while it is not ready.
+    cluster().patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {
+        "kwok.x-k8s.io/node": "fake" if is_ready else None}}})
+    conditions = cluster().get(f"/api/v1/nodes/{node}")["status"]["conditions"]
+    for one in conditions:
+        if one["type"] == "Ready":
+            one["status"] = "True" if is_ready else "False"
+    cluster().request("PATCH", f"/api/v1/nodes/{node}/status", {"status": {"conditions": conditions}},
+                      "application/strategic-merge-patch+json")
+
+
+def recovers(name, fail, node):
+    begin = time.monotonic()
+    fail()
+    after = wait_for(lambda: whole(name, node), f"{name} is whole without {node}", pause=0.02)
+    print(f"      {name}: whole again after {time.monotonic() - begin:.2f} s", flush=True)
+    equal(len({leaf_of(one) for one in after}), 1, "leaves")
+    gpus = [gpu for held in allocations().values() for gpu in held]
+    equal(len(gpus), len(set(gpus)), "GPUs given out and different GPUs")
+
+
+@test
+def a_gang_on_a_node_that_is_not_ready_starts_over():
+    scheduler()
+    submit("train")
+    node = sorted(wait_for(lambda: whole("train"), "the gang is bound"))[0]
+    recovers("train", lambda: set_ready(node, False), node)
+    set_ready(node, True)
+    remove("train")
+
+
+@test
+def a_gang_on_a_gpu_that_fails_starts_over():
+    submit("tune")
+    node = sorted(wait_for(lambda: whole("tune"), "the gang is bound"))[0]
+    gpus = scheduled.SIZE["gpus"]
+    recovers("tune", lambda: cluster().report_gpus([(node, gpu_node_status(node, gpus, unhealthy=[1]))]),
+             node)
+    cluster().report_gpus([(node, gpu_node_status(node, gpus))])
+    remove("tune")
+
+
+@test
+def recoveries_are_measured():
+    lines = [line for line in scheduler().page("/metrics").splitlines()
+             if line.startswith("topology_scheduler_recovery_duration_seconds_count")]
+    check(lines and float(lines[0].split()[-1]) >= 2, lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
