@@ -219,6 +219,8 @@ def what_changed_while_the_api_server_was_away_is_told_when_it_is_back():
                      "the broken GPU is told")["status"]["devices"][0]
     equal(device["message"], "XID 48")
     wait_for(lambda: '"problem"' not in ask("/ready")[1], "all is well again")
+    # A server that has just started refuses for a moment what it allows later.
+    equal(cluster().get(f"{STATUSES}/{NODE}")["metadata"]["ownerReferences"][0]["name"], NODE)
     simulate()
     written(lambda devices: devices[0]["health"] == "Healthy", "the GPU is told to be well")
 

@@ -19,6 +19,7 @@ const Resource& node_statuses() {
   return resource;
 }
 
+constexpr int kRefusals = 3;
 constexpr const char* kNoDefinition =
     "the cluster knows no GpuNodeStatus (gpu.scheduling/v1): its CustomResourceDefinition is "
     "missing; `kubectl apply -f api/crds`, or the chart with crds.install=true, brings it";
@@ -62,7 +63,6 @@ struct NodeReporter::Impl : std::enable_shared_from_this<NodeReporter::Impl> {
   EventLoop::Clock::time_point offered_at;
   bool is_made = false;         // the object, with this owner
   std::string owner, seen_uid;  // the Node's UID as it was written, and as it was last read
-  bool was_told_of_node = false;
   bool is_busy = false, is_heartbeat_due = true, is_stopped = false;
   EventLoop::TimerId heartbeat_timer = 0, retry_timer = 0;
   int failures_in_row = 0;
@@ -118,12 +118,14 @@ void NodeReporter::Impl::node_read(const ApiAnswer& answer) {
   if (!answer.ok() && answer.error->reason == ApiReason::NotFound)
     return fail("there is no node " + options.node + " in the cluster (--node-name)", {});
   const bool may_not = !answer.ok() && answer.error->reason == ApiReason::Forbidden;
-  if (!answer.ok() && !may_not) return fail(answer.error->message, answer.error->retry_after);
+  if (may_not && is_made) return write_status(true);
+  // A server that has just started knows no roles yet; only who goes on to refuse means it.
+  if (!answer.ok() && !(may_not && failures_in_row >= kRefusals))
+    return fail(answer.error->message, answer.error->retry_after);
   seen_uid.clear();
   if (may_not) {
-    if (!std::exchange(was_told_of_node, true))
-      log_warn("the node may not be read; its GpuNodeStatus will outlive it",
-               {{"error", answer.error->message}});
+    log_warn("the node may not be read; its GpuNodeStatus will outlive it",
+             {{"error", answer.error->message}});
   } else if (const Result<Node> node = decode_node(answer.body); node) {
     seen_uid = node->meta.uid;
   }

@@ -78,6 +78,7 @@ class Server {
   HttpResponse reply(const HttpRequest& request) {
     const std::lock_guard lock(mutex);
     const std::string path(request.path);
+    if (path == "/api/v1/nodes/node-a" && !may_read) return refusal(403, "Forbidden");
     if (path == "/api/v1/nodes/node-a")
       return has_node ? answer(200, node) : refusal(404, "NotFound");
     if (!has_definition) return refusal(404, "NotFound");
@@ -106,7 +107,7 @@ class Server {
   std::mutex mutex;
   Json object, status;
   int objects = 0, statuses = 0;
-  bool has_node = true, has_definition = true, is_down = false;
+  bool may_read = true, has_node = true, has_definition = true, is_down = false;
   std::string node = kNode;
   ApiServer server;
 };
@@ -195,6 +196,22 @@ TEST_F(NodeReporterTest, a_new_node_of_the_same_name_is_the_new_owner) {
   server.set(&Server::node, std::string(R"({"metadata":{"name":"node-a","uid":"n-2"}})"));
   ASSERT_TRUE(comes_true([&] { return server.ask(&Server::objects) == 2; }));
   EXPECT_EQ(server.ask(&Server::object)["metadata"]["ownerReferences"][0]["uid"], "n-2");
+}
+
+TEST_F(NodeReporterTest, without_the_right_to_read_the_node_it_writes_without_an_owner) {
+  restart(milliseconds(20));
+  server.set(&Server::may_read, false);
+  reporter->offer(two_gpus());
+  ASSERT_TRUE(writes(2));
+  EXPECT_EQ(server.ask(&Server::objects), 1);
+  EXPECT_FALSE(server.ask(&Server::object)["metadata"].contains("ownerReferences"));
+  EXPECT_EQ(reporter->report().failures, 3U) << "it asks a few times";
+  server.set(&Server::may_read, true);
+  ASSERT_TRUE(comes_true([&] { return server.ask(&Server::objects) == 2; }));
+  EXPECT_EQ(server.ask(&Server::object)["metadata"]["ownerReferences"][0]["uid"], "n-1");
+  server.set(&Server::may_read, false);
+  ASSERT_TRUE(writes(server.ask(&Server::statuses) + 3));
+  EXPECT_EQ(server.ask(&Server::objects), 2) << "the owner stays";
 }
 
 TEST_F(NodeReporterTest, says_what_is_missing_and_goes_on_when_it_is_there) {
