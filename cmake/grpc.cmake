@@ -19,7 +19,7 @@ gpu_static_library(gpu_grpc ${grpc_archives})
 set(GPU_GENERATED "${PROJECT_BINARY_DIR}/generated")
 file(MAKE_DIRECTORY "${GPU_GENERATED}")
 set(generated_sources "")
-foreach(name scheduler agent)
+foreach(name scheduler agent podresources)
   set(proto "${PROJECT_SOURCE_DIR}/api/proto/${name}.proto")
   set(outputs "${GPU_GENERATED}/${name}.pb.cc" "${GPU_GENERATED}/${name}.pb.h"
               "${GPU_GENERATED}/${name}.grpc.pb.cc" "${GPU_GENERATED}/${name}.grpc.pb.h")

@@ -106,7 +106,8 @@ def programs(version=NEWEST):
         part("kube-scheduler"),
     ]
     if 'kubernetes/cmd/kubelet"' in (MODULES / kubernetes / "commands.go").read_text():
-        wanted.append(part("kubelet"))
+        wanted += [part("kubelet"), Program("device-plugin", "device-plugin", ".",
+                                            source=ROOT / "tests/kube/device_plugin")]
     return wanted
 
 

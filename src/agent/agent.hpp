@@ -5,6 +5,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,7 +53,8 @@ std::string default_state_dir();
 
 }  // namespace agent
 
-// `gpu-scheduler agent`
-void add_agent(CLI::App& app, int& exit_code);
+// `gpu-scheduler agent`; run_kube is called for `agent --kube` and returns the exit code.
+using RunKubeAgent = std::function<int(const agent::Options& options)>;
+void add_agent(CLI::App& app, int& exit_code, RunKubeAgent run_kube);
 
 }  // namespace gs

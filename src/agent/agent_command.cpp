@@ -79,6 +79,7 @@ Result<Options> finish(const Flags& flags) {
     if (!taint.ok()) return taint.error();
     options.taints.push_back(*taint);
   }
+  options.kube.json = flags.json;
   options.domain = split(flags.domain, '/');
   options.container_args = split(flags.container_args, ' ');
   if (!flags.token_file.empty()) {
@@ -156,7 +157,7 @@ void add_connection_flags(CLI::App& app, Flags& flags) {
       ->envname("GPU_SCHEDULER_TOKEN");
   app.add_option("--token-file", flags.token_file, "The token is read from this file");
   app.add_option("--tls-ca", o.tls_ca, "Certificates to trust, PEM; switches TLS on");
-  app.add_option("--heartbeat-ms", o.heartbeat_ms, "0: as the scheduler says")
+  app.add_option("--heartbeat-ms", o.heartbeat_ms, "0: as the scheduler says; with --kube 30000")
       ->capture_default_str();
   app.add_option("--metrics-ms", o.metrics_ms, "0: none")->capture_default_str();
 }
@@ -183,15 +184,39 @@ void add_task_flags(CLI::App& app, Flags& flags) {
   app.add_option("--log-files", o.log_files, "How many of them are kept")->capture_default_str();
 }
 
+void add_kube_flags(CLI::App& app, Flags& flags) {
+  KubeOptions& o = flags.options.kube;
+  constexpr const char* kGroup = "Kubernetes";
+  CLI::Option* kube =
+      app.add_flag("--kube", o.on, "Write the GpuNodeStatus of this Kubernetes node; run no tasks")
+          ->group(kGroup);
+  const auto add = [&](CLI::Option* option) { option->needs(kube)->group(kGroup); };
+  // Not only with --kube: the variable may be set for other reasons.
+  app.add_option("--node-name", o.node_name, "The Kubernetes node's name (default: the host's)")
+      ->envname("NODE_NAME")
+      ->group(kGroup);
+  add(app.add_option("--kubeconfig", o.kubeconfig,
+                     "A kubeconfig; without it KUBECONFIG, ~/.kube/config, or the pod's account"));
+  add(app.add_option("--context", o.context, "A context of the kubeconfig"));
+  add(app.add_option("--pod-resources-socket", o.pod_resources_socket,
+                     "Where the kubelet tells which pod has which device")
+          ->capture_default_str());
+  add(app.add_option("--bind", o.bind, "Address of /health, /ready and /metrics")
+          ->capture_default_str());
+  add(app.add_option("--port", o.port, "Its port; 0: any that is free")->capture_default_str());
+  add(app.add_flag("--dry-run", o.dry_run, "Print the GpuNodeStatus as YAML, and exit"));
+}
+
 }  // namespace
 }  // namespace agent
 
-void add_agent(CLI::App& app, int& exit_code) {
+void add_agent(CLI::App& app, int& exit_code, RunKubeAgent run_kube) {
   CLI::App* command =
       app.add_subcommand("agent", "Offer this machine's GPUs to the scheduler and run its tasks");
   auto flags = std::make_shared<agent::Flags>();
   agent::add_connection_flags(*command, *flags);
   agent::add_task_flags(*command, *flags);
+  agent::add_kube_flags(*command, *flags);
   agent::Options& o = flags->options;
   command->add_option("--simulate", o.simulate,
                       "Made-up GPUs, e.g. 8xH100-SXM5-80GB; auto: only if there are no real ones");
@@ -201,16 +226,20 @@ void add_agent(CLI::App& app, int& exit_code) {
       ->add_option("--sysfs-root", o.sysfs_root, "A directory with another machine's proc and sys")
       ->group("");
   command->add_flag("--inventory", flags->inventory, "Print what this machine has, and exit");
-  command->add_flag("--json", flags->json, "With --inventory: as JSON");
-  command->callback([flags, &exit_code] {
+  command->add_flag("--json", flags->json, "With --inventory or --dry-run: as JSON");
+  command->callback([flags, &exit_code, run_kube = std::move(run_kube)] {
     Result<agent::Options> options = agent::finish(*flags);
     if (!options.ok()) {
       fmt::print(stderr, "gpu-scheduler agent: {}\n", options.error().message);
       exit_code = 2;
       return;
     }
-    exit_code = flags->inventory ? agent::print_inventory(*options, flags->json)
-                                 : agent::run_agent(std::move(*options));
+    if (flags->inventory)
+      exit_code = agent::print_inventory(*options, flags->json);
+    else if (options->kube.on)
+      exit_code = run_kube(*options);
+    else
+      exit_code = agent::run_agent(std::move(*options));
   });
 }
 

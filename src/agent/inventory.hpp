@@ -17,6 +17,8 @@ struct GpuEntry {
   std::string compute_capability;        // "9.0"; empty: not known
   int cuda_cores = 0, tensor_cores = 0;  // 0: not known
   std::vector<std::string> mig_uuids;    // of gpu.mig, in that order
+  std::string pci_address;               // "0000:3b:00.0"; empty: not known
+  std::string rdma;                      // the nearest adapter, "mlx5_0"; empty: not known
 };
 
 struct Gpus {
@@ -74,6 +76,10 @@ struct Machine {
 Machine machine_under(const std::string& root);
 // The NUMA node of a PCI device "0000:3b:00.0"; -1: none, or not known.
 int numa_node_of(const std::string& root, const std::string& pci_address);
+
+// Fills `rdma` of the GPUs whose PCI address is known: the adapter with an active port that shares
+// most of the way with the GPU, or at least the NUMA node. Equally near ones are shared out.
+void add_nearest_rdma(const std::string& root, Gpus& gpus);
 
 // How busy CPUs and memory are, in percent. CPU: since the call before this one.
 class MachineLoad {

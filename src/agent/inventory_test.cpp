@@ -49,6 +49,41 @@ TEST_F(FakeMachine, a_container_gets_no_more_than_its_limits) {
   EXPECT_EQ(machine.memory_mb, 2048);
 }
 
+TEST_F(FakeMachine, gpus_have_their_nearest_rdma_adapter) {
+  const auto device = [&](const std::string& place, const std::string& link) {
+    put("/sys/devices/" + place + "/numa_node", place.starts_with("pci0000:a0") ? "1\n" : "0\n");
+    const std::filesystem::path at = root_.path() + link;
+    std::filesystem::create_directories(at.parent_path());
+    std::filesystem::create_directory_symlink(root_.path() + "/sys/devices/" + place, at);
+  };
+  const auto adapter = [&](const std::string& name, const std::string& place, bool active) {
+    put("/sys/class/infiniband/" + name + "/ports/1/state", active ? "4: ACTIVE\n" : "1: DOWN\n");
+    device(place, "/sys/class/infiniband/" + name + "/device");
+  };
+  Gpus gpus;
+  const auto gpu = [&](const std::string& bus, const std::string& address, int numa) {
+    device(bus + "/" + address, "/sys/bus/pci/devices/" + address);
+    GpuEntry& entry = gpus.entries.emplace_back();
+    entry.pci_address = address;
+    entry.gpu.numa = numa;
+  };
+  adapter("mlx5_0", "pci0000:10/0000:10:00.0/0000:11:00.0", true);
+  adapter("mlx5_1", "pci0000:10/0000:10:00.0/0000:12:00.0", true);
+  adapter("mlx5_2", "pci0000:80/0000:80:00.0/0000:81:00.0", true);
+  adapter("mlx5_3", "pci0000:a0/0000:a0:00.0/0000:a1:00.0", false);
+  gpu("pci0000:10/0000:10:00.0", "0000:13:00.0", 0);
+  gpu("pci0000:10/0000:10:00.0", "0000:14:00.0", 0);
+  gpu("pci0000:80/0000:80:00.0", "0000:82:00.0", -1);
+  gpu("pci0000:90", "0000:90:00.0", 0);
+  gpu("pci0000:a0", "0000:a2:00.0", 1);
+  gpus.entries.emplace_back().rdma = "as it was told";
+  add_nearest_rdma(root_.path(), gpus);
+  std::vector<std::string> names;
+  for (const GpuEntry& entry : gpus.entries) names.push_back(entry.rdma);
+  EXPECT_EQ(names, (std::vector<std::string>{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_0", "",
+                                             "as it was told"}));
+}
+
 TEST_F(FakeMachine, counts_active_rdma_ports_and_the_slowest_speed) {
   put("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
   put("/sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");

@@ -112,8 +112,10 @@ class NvmlGpus final : public GpuSource {
     if (ask(api_.nvmlDeviceGetTemperature, device, kTemperatureGpu, &celsius))
       gpu.temperature_c = static_cast<int>(celsius);
     Pci pci{};
-    if (ask(api_.nvmlDeviceGetPciInfo_v3, device, &pci))
-      gpu.numa = numa_node_of("/", pci_address(pci));
+    if (ask(api_.nvmlDeviceGetPciInfo_v3, device, &pci)) {
+      entry.pci_address = pci_address(pci);
+      gpu.numa = numa_node_of("/", entry.pci_address);
+    }
     gpu.health = error_of(i).empty() ? Health::Healthy : Health::Unhealthy;
     add_cores(device, entry);
     add_mig(api_, device, entry);

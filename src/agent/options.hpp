@@ -10,6 +10,17 @@
 
 namespace gs::agent {
 
+// Of the agent of a Kubernetes node, which writes its GpuNodeStatus and runs no tasks.
+struct KubeOptions {
+  bool on = false;
+  bool dry_run = false, json = false;  // print what would be written, and no more
+  std::string node_name;               // empty: the host's name
+  std::string kubeconfig, context;
+  std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 8082;
+};
+
 struct Options {
   std::string server = "localhost:9090";
   std::string node_id;  // empty: the host's name
@@ -35,6 +46,7 @@ struct Options {
   int parent = 0;                         // end with this process; 0: with nobody
   std::int64_t grace_ms = 30'000;         // where an order names none
   std::string binary = "/proc/self/exe";  // whose `run-task` supervises
+  KubeOptions kube;
 };
 
 }  // namespace gs::agent

@@ -87,6 +87,7 @@ void apply(const json& said, GpuEntry& entry) {
   gpu.island = said.value("island", gpu.island);
   gpu.bandwidth_gbps = said.value("bandwidth_gbps", gpu.bandwidth_gbps);
   gpu.numa = said.value("numa", gpu.numa);
+  entry.rdma = said.value("rdma", entry.rdma);
   gpu.mig_enabled = said.value("mig_enabled", gpu.mig_enabled);
   gpu.mig_dynamic = said.value("mig_dynamic", gpu.mig_dynamic);
   for (const json& instance : said.value("mig", json::array())) {

@@ -7,6 +7,7 @@
 #include "agent/agent.hpp"
 #include "agent/supervisor.hpp"
 #include "apps/gpu_scheduler/kube.hpp"
+#include "apps/gpu_scheduler/kube_agent.hpp"
 #include "apps/gpu_scheduler/serve.hpp"
 #include "sim/completion.hpp"
 #include "sim/conformance.hpp"
@@ -35,7 +36,7 @@ int main(int argc, char** argv) {
   gs::add_config(app, exit_code);
   gs::add_key(app, exit_code);
   gs::add_kube(app, exit_code);
-  gs::add_agent(app, exit_code);
+  gs::add_agent(app, exit_code, gs::run_kube_agent);
   gs::add_run_task(app, exit_code);
   gs::add_completion(app, exit_code);
 

@@ -1,6 +1,6 @@
 """A real node beside the simulated ones: a kubelet with containerd, whose containers really run.
 
-    with ControlPlane() as cluster, RealNode(cluster, gpus=4) as node:
+    with ControlPlane() as cluster, RealNode(cluster, devices=["GPU-a", "GPU-b"]) as node:
         ...                                      # pods on node.name run; imagePullPolicy: Never
         node.log_of("default", "pod-a")
 
@@ -77,7 +77,7 @@ nodeStatusUpdateFrequency: 5s
 # containerd first; the kubelet when its socket is there. Both end with this shell.
 START = """set -e
 mount --make-rprivate /
-for folder in /run/netns /run/containerd; do
+for folder in /run/netns /run/containerd /var/lib/kubelet; do  # the last one: device plugins
   mkdir -p $folder && mount -t tmpfs none $folder
 done
 {containerd} --config {folder}/containerd.toml >>{folder}/containerd.log 2>&1 &
@@ -105,15 +105,17 @@ def why_not(version=kube_toolchain.NEWEST):
 
 
 class RealNode:
-    def __init__(self, cluster, name="real-node", gpus=0, labels=None):
-        self.cluster, self.name, self.gpus = cluster, name, gpus
+    def __init__(self, cluster, name="real-node", gpus=0, labels=None, devices=()):
+        """With devices a device plugin hands them out as nvidia.com/gpu; with gpus nobody does."""
+        self.cluster, self.name, self.gpus, self.devices = cluster, name, gpus, list(devices)
+        self.plugin = None
         self.labels = {"type": "real", **(labels or {})}
         self.folder = cluster.folder / name
         self.socket = self.folder / "c.sock"
         self.program = None
 
     def start(self):
-        kube_toolchain.ensure(self.cluster.version, ["kubelet"])
+        kube_toolchain.ensure(self.cluster.version, ["kubelet", "device-plugin"])
         self._write_files()
         script = START.format(containerd=shutil.which("containerd"), folder=self.folder,
                               kubelet=self.cluster.binaries["kubelet"], name=self.name,
@@ -134,6 +136,8 @@ class RealNode:
                                     f"{self.name} is ready", READY_S)
             if self.gpus:
                 self._offer_gpus()
+            if self.devices:
+                self._start_plugin()
         except BaseException:
             self.print_logs()
             self.stop()
@@ -168,6 +172,19 @@ class RealNode:
         self.cluster.patch(f"/api/v1/nodes/{self.name}/status",
                            {"status": {"capacity": amount, "allocatable": amount}})
 
+    def _start_plugin(self):
+        # The kubelet's folder for plugins is the same on every machine; ours lies in its namespace.
+        folder = pathlib.Path(f"/proc/{self.program.pid}/root/var/lib/kubelet/device-plugins")
+        wait_for((folder / "kubelet.sock").exists, "the kubelet takes device plugins")
+        self.plugin = Program("device-plugin", [self.cluster.binaries["device-plugin"], folder,
+                                                "nvidia.com/gpu", *self.devices], self.folder)
+        self.plugin.start()
+
+        def offers(node):
+            self.plugin.check_running()
+            return node["status"]["allocatable"].get("nvidia.com/gpu") == str(len(self.devices))
+        self.cluster.wait_until(f"/api/v1/nodes/{self.name}", offers, "the devices are offered")
+
     def ctr(self, *arguments, check=True):
         return subprocess.run(["ctr", "--address", str(self.socket), "-n", "k8s.io",
                                *map(str, arguments)], capture_output=True, text=True, check=check)
@@ -188,6 +205,9 @@ class RealNode:
         return self.folder / "kubelet/pod-resources/kubelet.sock"
 
     def stop(self):
+        if self.plugin:
+            self.plugin.kill()
+            self.plugin = None
         if self.program:
             self.program.signal(signal.SIGKILL)  # nothing in there is worth an orderly end
             self.program.kill()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A real kubelet with real containers beside the simulated nodes: what a Binding says arrives in the
-container, and nothing of it is left behind."""
+container, the agent sees who has which device, and nothing of it is left behind."""
 
 import os
 import pathlib
@@ -9,17 +9,19 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 from control_plane import ControlPlane
+from processes import Program, free_port
 from real_node import SHELL, RealNode, why_not
-from service import check, equal, main, test, wait_for
+from service import BINARY, check, equal, main, test, wait_for
 
+GPUS = [f"GPU-51300000-0000-4000-8000-{index:012x}" for index in range(4)]  # as `--simulate` has them
 PODS = "/api/v1/namespaces/default/pods"
 _shared = {}
 
 
 def cluster():
     if "cluster" not in _shared:
-        _shared["cluster"] = ControlPlane(nodes=2).start()
-        _shared["node"] = RealNode(_shared["cluster"], gpus=4).start()
+        _shared["cluster"] = ControlPlane(nodes=2, crds=True).start()
+        _shared["node"] = RealNode(_shared["cluster"], devices=GPUS).start()
     return _shared["cluster"]
 
 
@@ -31,15 +33,15 @@ def pod(name, script, gpus):
         "containers": [{
             "name": "c", "image": SHELL, "imagePullPolicy": "Never",
             "command": ["sh", "-c", script],
-            "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+            "resources": {"limits": {"nvidia.com/gpu": str(gpus)} if gpus else {}},
             "env": [{"name": "CUDA_VISIBLE_DEVICES", "valueFrom": source}]}]}}
 
 
-def bind(name, node, ids):
+def bind(name, node, ids=None):
+    said = {"gpu.scheduling/allocated": f"{node}:{ids}", "gpu.scheduling/visible-devices": ids}
     cluster().request("POST", f"{PODS}/{name}/binding", {
         "apiVersion": "v1", "kind": "Binding",
-        "metadata": {"name": name, "annotations": {
-            "gpu.scheduling/allocated": f"{node}:{ids}", "gpu.scheduling/visible-devices": ids}},
+        "metadata": {"name": name, "annotations": said if ids else {}},
         "target": {"apiVersion": "v1", "kind": "Node", "name": node}})
 
 
@@ -73,6 +75,47 @@ def containers_run_until_they_are_deleted():
     equal(cluster().find(f"{PODS}/stays"), None)
 
 
+def run_on_node(name, script, gpus, ids=None):
+    cluster().request("POST", PODS, pod(name, script, gpus))
+    bind(name, "real-node", ids)
+    return cluster().wait_until(f"{PODS}/{name}", lambda one: one["status"]["phase"] == "Running",
+                                f"{name} runs", 120)["metadata"]["uid"]
+
+
+@test
+def the_agent_tells_from_the_kubelet_who_has_which_device():
+    agent = Program("agent", [
+        BINARY, "agent", "--kube", "--node-name", "real-node", "--kubeconfig", cluster().kubeconfig,
+        "--port", free_port(), "--simulate", f"{len(GPUS)}xH100-SXM5-80GB",
+        "--pod-resources-socket", _shared["node"].pod_resources_socket], cluster().folder).start()
+    path = "/apis/gpu.scheduling/v1/gpunodestatuses/real-node"
+
+    def users(status):
+        agent.check_running()
+        return {device["uuid"]: device["inUseBy"] for device in status.get("devices", [])}
+
+    def until(expected, what):
+        cluster().wait_until(path, lambda one: users(one.get("status", {})) == expected, what)
+    try:
+        nobody = {gpu: [] for gpu in GPUS}
+        until(nobody, "all four are free")
+        # Somebody else's pod: only the kubelet and its plugin know what it got.
+        plain = run_on_node("plain", "echo $NVIDIA_VISIBLE_DEVICES; sleep 100000", 2)
+        wait_for(lambda: _shared["node"].log_of("default", "plain"), "it says what it got")
+        got = _shared["node"].log_of("default", "plain").split(",")
+        equal(len(set(got)), 2)
+        both = {**nobody, **{gpu: [plain] for gpu in got}}
+        until(both, "the kubelet's devices are told")
+        # One of ours without a limit: the kubelet knows nothing of it, the scheduler does.
+        free = next(index for index, gpu in enumerate(GPUS) if gpu not in got)
+        ours = run_on_node("ours", "sleep 100000", 0, str(free))
+        until({**both, GPUS[free]: [ours]}, "the scheduler's device is told beside them")
+        cluster().kubectl("delete", "pod", "plain", "ours", "--timeout=60s")
+        until(nobody, "all four are free again")
+    finally:
+        agent.stop()
+
+
 def those_of(folder):
     """Processes that have the folder in their command line."""
     found = []
@@ -103,7 +146,7 @@ def nothing_is_left_behind():
 if __name__ == "__main__":
     reason = why_not(os.environ.get("KUBE_VERSION") or "1.36.3")
     if reason:
-        print(f"skipped: {reason}\n0 passed, 0 failed, 4 skipped")
+        print(f"skipped: {reason}\n0 passed, 0 failed, 5 skipped")
         sys.exit(0)
     try:
         code = main()

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "apps/gpu_cli/yaml.hpp"
 #include "wire/yaml_json.hpp"
+#include "wire/yaml_text.hpp"
 
 namespace gs::cli {
 namespace {

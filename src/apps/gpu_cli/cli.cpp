@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "apps/gpu_cli/yaml.hpp"
 #include "net/error_codes.hpp"
 #include "wire/clock_json.hpp"
+#include "wire/yaml_text.hpp"
 
 namespace gs::cli {
 

@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "apps/gpu_cli/yaml.hpp"
 #include "wire/secret_file.hpp"
 #include "wire/yaml_json.hpp"
+#include "wire/yaml_text.hpp"
 
 namespace gs::cli {
 

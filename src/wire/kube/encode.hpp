@@ -76,7 +76,8 @@ std::string encode_claim_status(const ClaimStatus& status);
 ClaimStatus claim_status(ClaimPhase phase, std::vector<ClaimAllocation> allocations,
                          std::string message);
 
-// PATCH .../gpunodestatuses/{name} and .../status with kApplyType
+// PATCH .../gpunodestatuses/{name} and .../status with kApplyType. The first takes name, node and
+// owners of it, the second the status.
 std::string encode_node_status(const GpuNodeStatus& status);
 
 // PATCH .../persistentvolumeclaims/{name} with kMergePatchType

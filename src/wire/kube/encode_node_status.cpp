@@ -35,6 +35,7 @@ Json device_json(const Device& device) {
                {"bandwidthGBps", gpu.bandwidth_gbps},
                {"island", gpu.island},
                {"inUseBy", device.in_use_by}};
+  if (!device.message.empty()) json["message"] = device.message;
   if (!gpu.uuid.empty()) json["uuid"] = gpu.uuid;
   if (!gpu.model.empty()) json["model"] = gpu.model;
   if (gpu.memory_mib > 0) json["memoryMiB"] = gpu.memory_mib;
@@ -58,10 +59,17 @@ std::string encode_node_status(const GpuNodeStatus& status) {
                       {"rdmaGbps", status.fabric.rdma_gbps},
                       {"gpudirectRdma", status.fabric.gpudirect_rdma},
                       {"cufile", status.fabric.cufile}};
+  if (!status.source.empty()) body["source"] = status.source;
   if (status.heartbeat) body["heartbeatTime"] = time_text(*status.heartbeat);
+  Json metadata = {{"name", status.node_name}};
+  for (const OwnerReference& owner : status.meta.owners)
+    metadata["ownerReferences"].push_back({{"apiVersion", owner.api_version},
+                                           {"kind", owner.kind},
+                                           {"name", owner.name},
+                                           {"uid", owner.uid}});
   const Json json = {{"apiVersion", kGpuApi},
                      {"kind", "GpuNodeStatus"},
-                     {"metadata", {{"name", status.node_name}}},
+                     {"metadata", std::move(metadata)},
                      {"spec", {{"nodeName", status.node_name}}},
                      {"status", std::move(body)}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

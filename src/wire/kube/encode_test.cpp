@@ -116,11 +116,16 @@ TEST(KubeEncode, a_node_status_is_read_back) {
   device.rdma = "mlx5_0";
   device.mig_uuids = {"MIG-1"};
   status.fabric = {2, 400, true, true};
+  device.message = "XID 79";
+  status.source = "1 GPU(s), NVIDIA driver 580";
   status.heartbeat = kNoon;
+  status.meta.owners = {{"v1", "Node", "node-a", "u-9"}};
   const GpuNodeStatus back = decode_node_status(encode_node_status(status)).value();
   EXPECT_EQ(back.devices, status.devices);
   EXPECT_EQ(back.fabric, status.fabric);
+  EXPECT_EQ(back.source, status.source);
   EXPECT_EQ(back.heartbeat, kNoon);
+  EXPECT_EQ(back.meta.owners, status.meta.owners);
 }
 
 TEST(KubeEncode, evictions_deletions_and_volumes) {

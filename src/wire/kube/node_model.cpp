@@ -140,9 +140,12 @@ void gpus_of_report(const GpuNodeStatus& report, gs::Node& out, Problems& proble
       out.gpus[static_cast<std::size_t>(id)] = gpu_of(device, problems);
   }
   read_peers(report, out);
-  out.fabric = report.fabric;
-  out.fabric.rdma_ports = std::clamp(out.fabric.rdma_ports, 0, 1024);
-  out.fabric.rdma_gbps = std::clamp(out.fabric.rdma_gbps, 0, 1'000'000);
+}
+
+Fabric fabric_of(Fabric fabric) {
+  fabric.rdma_ports = std::clamp(fabric.rdma_ports, 0, 1024);
+  fabric.rdma_gbps = std::clamp(fabric.rdma_gbps, 0, 1'000'000);
+  return fabric;
 }
 
 }  // namespace
@@ -158,7 +161,8 @@ NodeReading to_node(const Node& node, const GpuNodeStatus* report, const Schedul
   out.domain = network_path(node.meta, config);
   out.ready = node.ready && !node.meta.deleted;
   out.cordoned = node.unschedulable;
-  if (report != nullptr)
+  if (report != nullptr) out.fabric = fabric_of(report->fabric);
+  if (report != nullptr && !report->devices.empty())
     gpus_of_report(*report, out, reading.problems);
   else
     gpus_of_resources(node, out, reading.problems);

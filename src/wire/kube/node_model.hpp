@@ -20,8 +20,9 @@ struct NodeReading {
   std::vector<std::string> problems;  // what could not be taken as it was said
 };
 
-// GPUs come from the report; without one, from allocatable nvidia.com/gpu and nvidia.com/mig-* and
-// the labels of GPU feature discovery.
+// GPUs come from the report; without one, or where it has no device (an agent that finds no
+// driver), from allocatable nvidia.com/gpu and nvidia.com/mig-* and the labels of GPU feature
+// discovery.
 NodeReading to_node(const Node& node, const GpuNodeStatus* report, const SchedulerConfig& config);
 
 }  // namespace gs::kube

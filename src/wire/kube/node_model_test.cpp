@@ -57,6 +57,16 @@ TEST(NodeModel, takes_the_report_where_there_is_one) {
   EXPECT_EQ(reading.problems.size(), 3U);
 }
 
+TEST(NodeModel, an_agent_that_sees_no_gpu_hides_none) {
+  GpuNodeStatus report;
+  report.fabric.rdma_ports = 2;
+  const gs::Node without = to_node(plain(), nullptr, SchedulerConfig()).node;
+  const gs::Node with = to_node(plain(), &report, SchedulerConfig()).node;
+  ASSERT_FALSE(without.gpus.empty());
+  EXPECT_EQ(with.gpus, without.gpus);
+  EXPECT_EQ(with.fabric.rdma_ports, 2);
+}
+
 TEST(NodeModel, cordons_and_conditions) {
   Node node = plain();
   node.unschedulable = true;

@@ -45,6 +45,8 @@ void read_device(Cursor& in, Device& device) {
       in.read(device.in_use_by);
     else if (field == "health")
       read_health(in, gpu.health);
+    else if (field == "message")
+      in.read(device.message);
     else if (field == "bandwidthGBps")
       in.read(gpu.bandwidth_gbps);
     else if (field == "island")
@@ -82,6 +84,7 @@ void read_status(Cursor& in, GpuNodeStatus& node) {
     if (field == "total") in.read(node.total);
     if (field == "devices") in.array([&] { read_device(in, node.devices.emplace_back()); });
     if (field == "fabric") read_fabric(in, node.fabric);
+    if (field == "source") in.read(node.source);
     if (field == "heartbeatTime") read(in, node.heartbeat);
   });
 }

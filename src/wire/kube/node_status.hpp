@@ -1,7 +1,8 @@
 // GpuNodeStatus (gpu.scheduling/v1): the GPUs of a node as its agent reports them.
 //
-// Of a device, id, inUseBy, health, bandwidthGBps and island are documented; uuid, model,
-// memoryMiB, temperatureC, numaNode, peers, mig and rdma are ours beside them, as is status.fabric.
+// Of a device, id, inUseBy, health, bandwidthGBps and island are documented; message, uuid, model,
+// memoryMiB, temperatureC, numaNode, peers, mig and rdma are ours beside them, as are fabric,
+// source and heartbeatTime of the status.
 #pragma once
 
 #include "base/result.hpp"
@@ -13,6 +14,7 @@ namespace gs::kube {
 struct Device {
   Gpu gpu;                             // gpu.index is the id
   std::vector<std::string> in_use_by;  // UIDs of pods
+  std::string message;                 // what is wrong with it
   struct Peer {
     int id = 0;
     int bandwidth_gbps = 0;
@@ -30,6 +32,7 @@ struct GpuNodeStatus {
   std::vector<Device> devices;
   int total = 0;
   Fabric fabric;
+  std::string source;  // for people: which driver, which simulation
   std::optional<Instant> heartbeat;
 };
 

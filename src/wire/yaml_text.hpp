@@ -5,8 +5,8 @@
 
 #include "wire/json_reader.hpp"
 
-namespace gs::cli {
+namespace gs {
 
 std::string yaml_text(const Json& value);
 
-}  // namespace gs::cli
+}  // namespace gs

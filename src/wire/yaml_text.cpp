@@ -1,10 +1,10 @@
-#include "apps/gpu_cli/yaml.hpp"
+#include "wire/yaml_text.hpp"
 
 #include <cctype>
 
 #include "wire/yaml_json.hpp"
 
-namespace gs::cli {
+namespace gs {
 namespace {
 
 bool is_plain(const std::string& text) {
@@ -72,4 +72,4 @@ std::string yaml_text(const Json& value) {
   return out;
 }
 
-}  // namespace gs::cli
+}  // namespace gs
