@@ -8,6 +8,7 @@
 #include "agent/supervisor.hpp"
 #include "apps/gpu_scheduler/kube.hpp"
 #include "apps/gpu_scheduler/serve.hpp"
+#include "apps/gpu_scheduler/webhook.hpp"
 #include "sim/completion.hpp"
 #include "sim/conformance.hpp"
 #include "sim/demo.hpp"
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
   gs::add_config(app, exit_code);
   gs::add_key(app, exit_code);
   gs::add_kube(app, exit_code);
+  gs::add_webhook(app, exit_code);
   gs::add_agent(app, exit_code);
   gs::add_run_task(app, exit_code);
   gs::add_completion(app, exit_code);
