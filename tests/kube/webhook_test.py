@@ -16,6 +16,7 @@ import admission
 from admission import NAMESPACE, SECRET, Webhook, bundles, make_certificates, register, review
 from api_client import Answer
 from control_plane import ControlPlane
+from processes import Program, free_port
 from service import check, equal, main, test, wait_for
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -30,7 +31,7 @@ def cluster():
     """A control plane that calls a webhook with certificates of the script."""
     if "cluster" not in _shared:
         # Services are reached by their endpoints: there is no kube-proxy.
-        plane = ControlPlane(crds=True, kwok=False,
+        plane = ControlPlane(nodes=2, gpus=4, crds=True,
                              apiserver_flags=["--enable-aggregator-routing=true"]).start()
         _shared["cluster"] = plane
         plane.apply(admission.RIGHTS)
@@ -92,7 +93,7 @@ def names(one):
 
 def created(*objects, code=0):
     """What kubectl says to objects that are created from one file."""
-    text = "\n---\n".join(json.dumps(one) for one in objects)
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     done = cluster().kubectl("create", "-f", "-", stdin=text, check=False)
     equal(done.code, code, done)
     return done
@@ -193,6 +194,25 @@ def pods_of_a_job_are_reviewed_without_their_job():
     job["metadata"]["name"] = "odd"
     job["spec"]["template"]["metadata"]["annotations"]["topology.scheduler/gpu-count"] = "100"
     check("must divide by their number: 100 GPUs, 16 pods" in refusal(job))
+
+
+@test
+def the_scheduler_keeps_what_the_webhook_promised():
+    cluster().kubectl("delete", "pods", "--all", "--force")
+    cluster().kubectl("create", "namespace", "gpu-scheduler")
+    port = free_port()
+    scheduler = Program("scheduler", [admission.BINARY, "kube", "--kubeconfig", str(cluster().kubeconfig),
+                                      "--port", str(port)], cluster().folder).start()
+    created(claim("pair", 2), pod("claimed", {"gpu.scheduling/claim": "pair"}),
+            pod("pinned-0", {"gpu-scheduling-map": "0=node-1:1,3"}))
+    got = {name: cluster().wait_until(f"{PODS}/{name}", lambda one: one["spec"].get("nodeName"),
+                                      f"{name} is bound") for name in ("claimed", "pinned-0")}
+    equal(env(got["claimed"]), [FROM_ANNOTATION])
+    devices = got["claimed"]["metadata"]["annotations"]["gpu.scheduling/visible-devices"]
+    equal(len(devices.split(",")), 2)
+    equal(env(got["pinned-0"]), [{"name": "CUDA_VISIBLE_DEVICES", "value": "1,3"}])
+    equal(got["pinned-0"]["metadata"]["annotations"]["gpu.scheduling/allocated"], "node-1:1,3")
+    scheduler.stop()
 
 
 # ---------------------------------------------------------------- what is refused

@@ -48,9 +48,8 @@ Status WebhookServer::start() {
     auto files =
         std::make_shared<webhook::CertificateFiles>(flags_.tls_cert, flags_.tls_key, use_pair);
     look_ = [files](Instant now) { return files->look(now); };
-    const Status usable = look_(time_of_day());
-    if (!usable) return usable;
-    looked(usable);
+    if (Status usable = look_(time_of_day()); !usable) return usable;
+    looked(ok_status());
   }
   looking_ = std::thread([this] { look_again_and_again(); });
   return ok_status();
