@@ -404,6 +404,19 @@ def secret():
 
 
 @test
+def a_secret_of_the_script_is_left_alone():
+    cluster().apply(_shared["certs"] / "webhook-tls-secret.yaml")
+    stored = secret()
+    replica = own_replica("own-0")
+    replica.program.start()
+    wait_for(lambda: "holds a certificate that was not made here" in replica.probe("/ready")[1],
+             "it says why it is not ready")
+    equal(secret(), stored)
+    replica.stop()
+    cluster().request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}")
+
+
+@test
 def replicas_share_certificates_of_their_own():
     cluster()
     replicas = _shared["replicas"] = [own_replica("own-1"), own_replica("own-2")]
