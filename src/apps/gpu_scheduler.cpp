@@ -9,6 +9,7 @@
 #include "apps/gpu_scheduler/kube.hpp"
 #include "apps/gpu_scheduler/kube_agent.hpp"
 #include "apps/gpu_scheduler/serve.hpp"
+#include "apps/gpu_scheduler/webhook.hpp"
 #include "sim/completion.hpp"
 #include "sim/conformance.hpp"
 #include "sim/demo.hpp"
@@ -37,6 +38,8 @@ int main(int argc, char** argv) {
   gs::add_key(app, exit_code);
   gs::add_kube(app, exit_code);
   gs::add_agent(app, exit_code, gs::run_kube_agent);
+  gs::add_webhook(app, exit_code);
+  gs::add_agent(app, exit_code);
   gs::add_run_task(app, exit_code);
   gs::add_completion(app, exit_code);
 

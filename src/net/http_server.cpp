@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -20,17 +22,50 @@ namespace gs {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+namespace {
+
+using TlsContext = std::shared_ptr<asio::ssl::context>;
+using Ssl = asio::ssl::context;
+
+TlsContext tls_context() {
+  auto tls = std::make_shared<Ssl>(Ssl::tls_server);
+  tls->set_options(Ssl::default_workarounds | Ssl::no_sslv2 | Ssl::no_sslv3 | Ssl::no_tlsv1 |
+                   Ssl::no_tlsv1_1);
+  return tls;
+}
+
+Result<TlsContext> tls_of_files(const std::string& certificate_file, const std::string& key_file) {
+  TlsContext tls = tls_context();
+  boost::system::error_code error;
+  tls->use_certificate_chain_file(certificate_file, error);
+  if (error) return invalid("TLS certificate " + certificate_file + ": " + error.message());
+  tls->use_private_key_file(key_file, Ssl::pem, error);
+  if (error) return invalid("TLS key " + key_file + ": " + error.message());
+  return tls;
+}
+
+Result<TlsContext> tls_of_texts(const std::string& certificate, const std::string& key) {
+  TlsContext tls = tls_context();
+  boost::system::error_code error;
+  tls->use_certificate_chain(asio::buffer(certificate), error);
+  if (error) return invalid("the TLS certificate can't be used: " + error.message());
+  tls->use_private_key(asio::buffer(key), Ssl::pem, error);
+  if (error) return invalid("the TLS key can't be used: " + error.message());
+  return tls;
+}
+
+}  // namespace
+
 struct HttpServer::Impl {
   HttpServerOptions options;
   HttpHandler handler;
-  asio::ssl::context tls{asio::ssl::context::tls_server};
+  std::shared_ptr<asio::ssl::context> tls;  // of the server's thread, once it runs; null: plain
   HttpSessions sessions;  // before the context: what is suspended in it ends with it
   asio::io_context context{1};
   tcp::acceptor acceptor{context};
   std::thread thread;
   bool stopped = false;
 
-  bool secure() const { return !options.tls_certificate_file.empty(); }
   Status listen();
   Status load_certificate();
   asio::awaitable<void> accept_loop();
@@ -39,15 +74,12 @@ struct HttpServer::Impl {
 };
 
 Status HttpServer::Impl::load_certificate() {
-  boost::system::error_code error;
-  tls.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
-                  asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
-                  asio::ssl::context::no_tlsv1_1);
-  tls.use_certificate_chain_file(options.tls_certificate_file, error);
-  if (error)
-    return invalid("TLS certificate " + options.tls_certificate_file + ": " + error.message());
-  tls.use_private_key_file(options.tls_key_file, asio::ssl::context::pem, error);
-  if (error) return invalid("TLS key " + options.tls_key_file + ": " + error.message());
+  if (options.tls_certificate.empty() && options.tls_certificate_file.empty()) return ok_status();
+  Result<TlsContext> made = options.tls_certificate.empty()
+                                ? tls_of_files(options.tls_certificate_file, options.tls_key_file)
+                                : tls_of_texts(options.tls_certificate, options.tls_key);
+  if (!made) return made.error();
+  tls = std::move(*made);
   return ok_status();
 }
 
@@ -71,7 +103,7 @@ void HttpServer::Impl::serve(tcp::socket socket) {
   socket.set_option(tcp::no_delay(true), ignored);
   const HttpLimits limits{options.max_body_bytes, options.idle_timeout_ms, options.read_timeout_ms};
   auto executor = socket.get_executor();
-  if (secure()) {
+  if (tls != nullptr) {
     asio::co_spawn(executor, serve_tls(std::move(socket), tls, handler, limits, sessions),
                    asio::detached);
   } else {
@@ -119,8 +151,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->handler = std::move(handler);
-  if (impl->secure())
-    if (Status s = impl->load_certificate(); !s) return s.error();
+  if (Status s = impl->load_certificate(); !s) return s.error();
   if (Status s = impl->listen(); !s) return s.error();
   impl->sessions.outbox = std::make_shared<Outbox>(impl->context.get_executor());
   asio::co_spawn(impl->context, impl->accept_loop(), asio::detached);
@@ -136,6 +167,17 @@ HttpServer::~HttpServer() { stop(); }
 std::uint16_t HttpServer::port() const { return impl_->acceptor.local_endpoint().port(); }
 
 std::size_t HttpServer::connections() const { return impl_->sessions.count(); }
+
+Status HttpServer::renew_tls(const std::string& certificate, const std::string& key) {
+  Result<TlsContext> made = tls_of_texts(certificate, key);
+  if (!made) return made.error();
+  asio::post(impl_->context, [impl = impl_.get(), tls = std::move(*made)]() mutable {
+    impl->tls = std::move(tls);
+  });
+  return ok_status();
+}
+
+void HttpServer::drain() { impl_->sessions.drain(); }
 
 void HttpServer::stop() {
   if (impl_->stopped) return;

@@ -19,6 +19,7 @@ struct HttpServerOptions {
   int idle_timeout_ms = 75'000;
   int read_timeout_ms = 30'000;
   std::string tls_certificate_file, tls_key_file;  // both: HTTPS
+  std::string tls_certificate, tls_key;            // the same as PEM texts; they win over files
 };
 
 class HttpServer {
@@ -30,6 +31,11 @@ class HttpServer {
 
   std::uint16_t port() const;
   std::size_t connections() const;
+  // PEM texts for connections that come from now on; those that are open keep theirs. From any
+  // thread, of a server that was started with a certificate. What can't be used changes nothing.
+  Status renew_tls(const std::string& certificate, const std::string& key);
+  // Serves on, but asks everybody to go: each answer is the last of its connection.
+  void drain();
   // Takes no new connections, lets answers under way finish for a moment, closes the rest.
   void stop();
 

@@ -1,5 +1,8 @@
 #include "net/http_server.hpp"
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -9,6 +12,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "net/certificates_test.hpp"
+#include "net/http_client.hpp"
 
 namespace gs {
 namespace {
@@ -194,6 +200,76 @@ TEST(HttpServer, brings_answers_of_another_thread_to_those_who_asked) {
   }
   for (std::size_t i = 0; i < kCallers; ++i)
     EXPECT_TRUE(callers[i]->hear(">").ends_with("</" + std::to_string(i) + ">")) << i;
+}
+
+TEST(HttpServer, that_drains_answers_and_closes) {
+  const auto server = serve(echo);
+  const Connection early(server->port());
+  early.say(get("/one"));
+  EXPECT_EQ(early.hear(">").find("Connection: close"), std::string::npos);
+  server->drain();
+  early.say(get("/two"));
+  const std::string heard = early.hear();  // until it is closed
+  EXPECT_NE(heard.find("Connection: close"), std::string::npos);
+  EXPECT_TRUE(heard.ends_with("</two>")) << heard;
+  const Connection late(server->port());
+  late.say(get("/three"));
+  EXPECT_TRUE(late.hear().ends_with("</three>"));
+}
+
+// A client that trusts one authority.
+class Trusting {
+ public:
+  Trusting(const testing_certificates::Authority& authority, std::uint16_t port)
+      : file_(std::filesystem::path(testing::TempDir()) /
+              ("trusted-" + std::to_string(getpid()) + "-" + std::to_string(++made_) + ".pem")) {
+    std::ofstream(file_) << authority.certificate();
+    HttpClientOptions options;
+    options.ca_file = file_;
+    client_ = std::make_unique<HttpClient>(*parse_url("https://127.0.0.1:" + std::to_string(port)),
+                                           options);
+  }
+  ~Trusting() { std::filesystem::remove(file_); }
+  Trusting(const Trusting&) = delete;
+  Trusting& operator=(const Trusting&) = delete;
+
+  bool is_served() const {
+    ClientRequest request;
+    request.target = "/x";
+    return client_->send(request).ok();
+  }
+
+ private:
+  static inline int made_ = 0;
+  std::filesystem::path file_;
+  std::unique_ptr<HttpClient> client_;
+};
+
+TEST(HttpServer, takes_a_new_certificate_while_connections_stay_open) {
+  const testing_certificates::Authority first, second;
+  const auto old = first.sign("server", "IP:127.0.0.1");
+  const auto renewed = second.sign("server", "IP:127.0.0.1");
+  HttpServerOptions options;
+  options.tls_certificate = old.certificate;
+  options.tls_key = old.key;
+  const auto server = serve(echo, options);
+  const Trusting early(first, server->port());
+  EXPECT_TRUE(early.is_served());
+  EXPECT_FALSE(Trusting(second, server->port()).is_served());
+
+  EXPECT_FALSE(server->renew_tls(renewed.certificate, old.key).ok());
+  EXPECT_FALSE(server->renew_tls("none", renewed.key).ok());
+  EXPECT_TRUE(Trusting(first, server->port()).is_served());
+
+  ASSERT_TRUE(server->renew_tls(renewed.certificate, renewed.key).ok());
+  bool is_new = false;
+  for (int i = 0; i < 6000 && !is_new; ++i) {
+    is_new = Trusting(second, server->port()).is_served();
+    if (!is_new) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(is_new);
+  EXPECT_FALSE(Trusting(first, server->port()).is_served());
+  EXPECT_TRUE(early.is_served());
 }
 
 }  // namespace

@@ -292,7 +292,8 @@ asio::awaitable<void> serve(Stream stream, const HttpHandler& handler, HttpLimit
     Exchange::Answer answer = co_await exchange->wait();
     deadline.set(limits.read_timeout_ms);
     if (auto* response = std::get_if<HttpResponse>(&answer)) {
-      if (!co_await write_response(stream, *response, version, keep_alive, head)) break;
+      const bool goes_on = keep_alive && !sessions.draining();
+      if (!co_await write_response(stream, *response, version, goes_on, head)) break;
     } else if (auto* source = std::get_if<HttpStream>(&answer)) {
       co_await write_stream(stream, *source, version, deadline, limits.read_timeout_ms);
       break;
@@ -335,10 +336,10 @@ asio::awaitable<void> serve_plain(tcp::socket socket, const HttpHandler& handler
   co_await serve(std::move(socket), handler, limits, sessions);
 }
 
-asio::awaitable<void> serve_tls(tcp::socket socket, asio::ssl::context& tls,
+asio::awaitable<void> serve_tls(tcp::socket socket, std::shared_ptr<asio::ssl::context> tls,
                                 const HttpHandler& handler, HttpLimits limits,
                                 HttpSessions& sessions) {
-  beast::ssl_stream<tcp::socket> stream(std::move(socket), tls);
+  beast::ssl_stream<tcp::socket> stream(std::move(socket), *tls);
   error_code error;
   {
     Deadline deadline(sessions, beast::get_lowest_layer(stream));

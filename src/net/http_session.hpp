@@ -29,6 +29,8 @@ class HttpSessions {
   std::size_t busy() const { return busy_.load(std::memory_order_relaxed); }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
   void close_idle() { stopping_ = true; }
+  bool draining() const { return draining_.load(std::memory_order_relaxed); }
+  void drain() { draining_ = true; }
   // Closes the connections that are late. Looking at all of them now and then is much cheaper than
   // a timer for each read and write, which almost never fires.
   void close_late();
@@ -68,14 +70,15 @@ class HttpSessions {
 
  private:
   std::unordered_set<Deadline*> deadlines_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopping_{false}, draining_{false};
 };
 
 boost::asio::awaitable<void> serve_plain(boost::asio::ip::tcp::socket socket,
                                          const HttpHandler& handler, HttpLimits limits,
                                          HttpSessions& sessions);
 boost::asio::awaitable<void> serve_tls(boost::asio::ip::tcp::socket socket,
-                                       boost::asio::ssl::context& tls, const HttpHandler& handler,
-                                       HttpLimits limits, HttpSessions& sessions);
+                                       std::shared_ptr<boost::asio::ssl::context> tls,
+                                       const HttpHandler& handler, HttpLimits limits,
+                                       HttpSessions& sessions);
 
 }  // namespace gs

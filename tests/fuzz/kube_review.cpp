@@ -37,7 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const AdmissionResponse response = validate(*request, {});
   CHECK(response.allowed || !response.message.empty());
   CHECK(gs::parse_json(encode_review(response)).ok());
-  (void)claim_of(*request);
+  const AdmissionResponse changed = mutate(*request, {});
+  CHECK(changed.allowed || !changed.message.empty());
+  CHECK(gs::parse_json(encode_review(changed)).ok());
+  (void)claim_of(*request, ReviewContext{}.scheduler_names);
   if (!request->object.empty()) check_mutation(request->object);
   return 0;
 }

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/check.hpp"
-#include "drivers/kubernetes/base64.hpp"
 #include "drivers/kubernetes/exec_plugin.hpp"
+#include "net/base64.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size > 16384) return 0;
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto credential = gs::kube::parse_exec_credential(text, "v1");
   if (credential.ok()) CHECK(!credential->token.empty() || !credential->certificate.empty());
-  if (const auto bytes = gs::kube::base64_decode(text))
-    CHECK(gs::kube::base64_decode(gs::kube::base64_encode(*bytes)) == bytes);
+  if (const auto bytes = gs::base64_decode(text))
+    CHECK(gs::base64_decode(gs::base64_encode(*bytes)) == bytes);
   return 0;
 }

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -13,9 +12,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "apps/gpu_scheduler/log_flags.hpp"
+#include "apps/gpu_scheduler/own_cluster.hpp"
 #include "apps/gpu_scheduler/wall_clock.hpp"
 #include "base/log.hpp"
-#include "drivers/kubernetes/credentials.hpp"
 #include "drivers/kubernetes/elector.hpp"
 #include "drivers/kubernetes/scheduler.hpp"
 #include "drivers/rest/bodies.hpp"
@@ -37,6 +37,7 @@ struct Flags {
   std::string lease_namespace;
   std::string bind = "127.0.0.1";
   std::uint16_t port = 8080;
+  LogFlags log;
 };
 
 // The machine, or the pod, and something that a second process there does not have.
@@ -91,16 +92,8 @@ Status Kube::read_config() {
 
 Status Kube::start() {
   if (Status read = read_config(); !read) return read;
-  kube::ClusterSearch search;
-  search.kubeconfig = flags_.kubeconfig;
-  search.context = flags_.context;
-  search.variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  Result<kube::ClusterAccess> access = kube::find_cluster(std::move(search));
+  Result<kube::ClusterAccess> access = find_own_cluster(flags_.kubeconfig, flags_.context);
   if (!access) return access.error();
-  log_info("using a cluster", {{"server", access->server.text()}, {"by", access->source}});
   loop_.start();
   Result<std::unique_ptr<kube::Api>> api =
       kube::Api::create(loop_, std::move(*access), {}, &metrics_);
@@ -248,6 +241,7 @@ HttpResponse Kube::status() {
 }
 
 int run(const Flags& flags) {
+  set_log(flags.log);
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -293,6 +287,7 @@ void add_kube(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--port", flags->port, "Its port; 0: any that is free")
       ->capture_default_str();
+  add_log_flags(*command, flags->log);
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 

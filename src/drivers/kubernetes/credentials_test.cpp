@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "drivers/kubernetes/base64.hpp"
 #include "drivers/kubernetes/exec_plugin.hpp"
+#include "net/base64.hpp"
 #include "wire/clock_json.hpp"
 #include "wire/json_reader.hpp"
 

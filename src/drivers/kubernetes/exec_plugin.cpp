@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "drivers/kubernetes/base64.hpp"
 #include "drivers/kubernetes/child_process.hpp"
 #include "drivers/kubernetes/lenient_fields.hpp"
+#include "net/base64.hpp"
 #include "wire/clock_json.hpp"
 #include "wire/json_reader.hpp"
 #include "wire/secret_file.hpp"

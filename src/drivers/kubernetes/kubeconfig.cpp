@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "drivers/kubernetes/base64.hpp"
 #include "drivers/kubernetes/lenient_fields.hpp"
+#include "net/base64.hpp"
 #include "wire/yaml_json.hpp"
 
 namespace gs::kube {

@@ -82,6 +82,15 @@ std::string encode_review(const AdmissionResponse& response) {
   return review.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+AdmissionResponse refused(const AdmissionRequest& request, int code, std::string message) {
+  AdmissionResponse response;
+  response.uid = request.uid;
+  response.allowed = false;
+  response.code = code;
+  response.message = std::move(message);
+  return response;
+}
+
 std::string base64(std::string_view bytes) {
   constexpr const char* kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -34,6 +34,9 @@ struct AdmissionResponse {
 };
 std::string encode_review(const AdmissionResponse& response);
 
+// The answer that says no, with the reason that a person reads.
+AdmissionResponse refused(const AdmissionRequest& request, int code, std::string message);
+
 std::string base64(std::string_view bytes);
 
 }  // namespace gs::kube

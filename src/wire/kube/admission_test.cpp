@@ -98,8 +98,11 @@ TEST(Mutate, the_map_gives_the_literal_where_the_index_is_known) {
             (Json{{"name", "CUDA_VISIBLE_DEVICES"}, {"value", "2,3"}}));
   pod["metadata"].erase("name");  // a Deployment's pod has only a generateName
   EXPECT_TRUE(patched(pod.dump())["spec"]["containers"][1]["env"][0].contains("valueFrom"));
-  pod["metadata"]["annotations"] = {{"gpu.scheduling/allocated", "node-a:4"}};
+  pod["metadata"]["annotations"] = {{"gpu.scheduling/allocated", "node-a:4"}};  // a copy has it
+  EXPECT_TRUE(patched(pod.dump())["spec"]["containers"][1]["env"][0].contains("valueFrom"));
+  pod["spec"]["nodeName"] = "node-a";
   EXPECT_EQ(patched(pod.dump())["spec"]["containers"][1]["env"][0]["value"], "4");
+  pod["spec"].erase("nodeName");
   pod["metadata"]["annotations"] = {{"gpu-scheduling-map", "0=node1"}};
   pod["metadata"]["name"] = "w-0";
   EXPECT_FALSE(mutate_pod(pod.dump(), {}).ok());
@@ -177,6 +180,48 @@ TEST(Review, pods_are_refused_as_the_scheduler_would_refuse_them) {
   EXPECT_EQ(refused.code, 422);
 }
 
+TEST(Mutate, answers_reviews) {
+  const std::string text = review("Pod", kPod);
+  const AdmissionResponse changed = mutate(decode_review(text).value(), {});
+  EXPECT_TRUE(changed.allowed);
+  EXPECT_EQ(changed.patch.size(), 3U);
+  EXPECT_EQ(changed.uid, "r-1");
+  const std::string other = review("Job", kPod);
+  EXPECT_TRUE(mutate(decode_review(other).value(), {}).patch.empty());
+  const std::string none = review("Pod", "null");
+  EXPECT_EQ(mutate(decode_review(none).value(), {}).message, "request.object is missing");
+  const std::string broken = review("Pod", R"({"spec":3})");
+  EXPECT_EQ(mutate(decode_review(broken).value(), {}).code, 422);
+}
+
+// Pods of a Job are reviewed without the Job.
+TEST(Review, what_the_owner_knows_is_left_to_the_owner) {
+  Json pod = parse_json(kPod).value();
+  pod["metadata"]["annotations"] = {{"topology.scheduler/gpu-count", "128"},
+                                    {"gpu.scheduling/gang", "true"}};
+  EXPECT_FALSE(checked("Pod", pod.dump()).allowed);
+  pod["metadata"]["ownerReferences"] = {{{"apiVersion", "batch/v1"},
+                                         {"kind", "Job"},
+                                         {"name", "j"},
+                                         {"uid", "u"},
+                                         {"controller", true}}};
+  EXPECT_EQ(checked("Pod", pod.dump()).message, "");
+  pod["metadata"]["annotations"]["topology.scheduler/gpu-count"] = "x";
+  EXPECT_FALSE(checked("Pod", pod.dump()).allowed);
+
+  Json set = parse_json(R"({"kind":"ReplicaSet","metadata":{"name":"r","annotations":
+    {"topology.scheduler/gpu-count":"8"}},"spec":{"replicas":3,"template":{"spec":
+    {"schedulerName":"gpu-scheduler","containers":[{"name":"c"}]}}}})")
+                 .value();
+  EXPECT_FALSE(checked("ReplicaSet", set.dump()).allowed);
+  set["metadata"]["ownerReferences"] = {{{"apiVersion", "apps/v1"},
+                                         {"kind", "Deployment"},
+                                         {"name", "d"},
+                                         {"uid", "u"},
+                                         {"controller", true}}};
+  EXPECT_TRUE(checked("ReplicaSet", set.dump()).allowed);
+}
+
 TEST(Review, workloads_claims_and_configs) {
   const std::string job = R"({"kind":"Job","metadata":{"name":"j","annotations":
     {"topology.scheduler/gpu-count":"7"}},"spec":{"parallelism":2,"template":{"spec":
@@ -192,7 +237,8 @@ TEST(Review, workloads_claims_and_configs) {
   const std::string no_object = review("Pod", "null");
   EXPECT_EQ(validate(decode_review(no_object).value(), {}).code, 400);
   const std::string pod = review("Pod", kPod);
-  EXPECT_EQ(claim_of(decode_review(pod).value()), "c");
+  EXPECT_EQ(claim_of(decode_review(pod).value(), {"gpu-scheduler"}), "c");
+  EXPECT_EQ(claim_of(decode_review(pod).value(), {"another"}), "");
 }
 
 }  // namespace

@@ -26,9 +26,12 @@ std::string ids_text(const std::vector<int>& ids) {
   return text.substr(1);
 }
 
-// The devices, where something says them already: an allocation, or the pod's line of the map.
+// The devices, where something says them already: the allocation of a pod that is bound, or the
+// pod's line of the map. On a pod that is not bound an allocation is a leftover of the pod that it
+// was copied from.
 Result<std::string> known_devices(const Pod& pod) {
-  if (const std::string* allocated = pod.meta.annotation(kAllocatedAnnotation)) {
+  const std::string* allocated = pod.meta.annotation(kAllocatedAnnotation);
+  if (allocated != nullptr && !pod.node_name.empty()) {
     const Result<Allocated> read = parse_allocated(*allocated);
     if (!read)
       return invalid(std::string("annotation ") + kAllocatedAnnotation + ": " +
@@ -149,6 +152,19 @@ Result<Mutation> mutate_pod(std::string_view text, const MutateOptions& options)
       patch_container(containers[i], at.to_string() + "/" + std::to_string(i), all, mutation);
   }
   return mutation;
+}
+
+AdmissionResponse mutate(const AdmissionRequest& request, const MutateOptions& options) {
+  AdmissionResponse response;
+  response.uid = request.uid;
+  if (request.kind != "Pod" || !request.group.empty() || request.operation != "CREATE")
+    return response;
+  if (request.object.empty()) return refused(request, 400, "request.object is missing");
+  Result<Mutation> mutation = mutate_pod(request.object, options);
+  if (!mutation) return refused(request, 422, mutation.error().message);
+  response.patch = std::move(mutation->patch);
+  response.warnings = std::move(mutation->warnings);
+  return response;
 }
 
 }  // namespace gs::kube

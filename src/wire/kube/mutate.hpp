@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "wire/json_reader.hpp"
+#include "wire/kube/admission.hpp"
 #include "wire/kube/claim.hpp"
 #include "wire/kube/pod.hpp"
 
@@ -31,6 +32,10 @@ struct Mutation {
 // All containers, init containers too, of a pod that one of our schedulers takes. A value that the
 // user has set is kept, and a warning says so. Doing it twice changes nothing more.
 Result<Mutation> mutate_pod(std::string_view pod, const MutateOptions& options);
+
+// The answer to a review: pods that are created are changed, everything else is let through as it
+// is.
+AdmissionResponse mutate(const AdmissionRequest& request, const MutateOptions& options);
 
 bool is_ours(const Pod& pod, const std::vector<std::string>& scheduler_names);
 

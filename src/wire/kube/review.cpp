@@ -58,8 +58,21 @@ Status check_claim_name(const Pod& pod) {
   return ok_status();
 }
 
-Status check_pod(const Pod& pod, const ReviewContext& context, std::vector<std::string>& warnings) {
+// What the pod says of all pods of its owner, checked for itself and then left out: their number
+// is not known here.
+Status leave_out_totals(Pod& pod) {
+  if (const Result<TopologyAsk> ask = read_topology_ask(pod.meta, {}); !ask) return ask.error();
+  std::erase_if(pod.meta.annotations, [](const auto& one) {
+    return one.first == std::string(kTopologyPrefix) + "gpu-count" ||
+           (one.first == kGangAnnotation && one.second == "true");
+  });
+  return ok_status();
+}
+
+Status check_pod(Pod pod, const ReviewContext& context, std::vector<std::string>& warnings) {
   if (Status status = check_claim_name(pod); !status) return status;
+  if (pod.meta.controller() != nullptr && context.owners.empty())
+    if (Status status = leave_out_totals(pod); !status) return status;
   SchedulingMap map;
   RequestContext asked{context.claim, context.owners, nullptr, context.known_domains};
   const Found text = find_annotation(pod.meta, context.owners, kMapAnnotation);
@@ -84,6 +97,8 @@ Status check_workload(const AdmissionRequest& request, ReviewContext context,
   if (!is_ours(*pod, context.scheduler_names)) return ok_status();
   const Result<Workload> workload = decode_workload(request.object, request.kind);
   if (!workload) return workload.error();
+  // Its replicas change while its Deployment, which has been reviewed, is rolled out.
+  if (workload->kind == "ReplicaSet" && workload->meta.controller() != nullptr) return ok_status();
   context.owners = {&*workload};
   return check_pod(*pod, context, warnings);
 }
@@ -109,10 +124,12 @@ Status check(const AdmissionRequest& request, const ReviewContext& context,
 
 }  // namespace
 
-std::string claim_of(const AdmissionRequest& request) {
+std::string claim_of(const AdmissionRequest& request,
+                     const std::vector<std::string>& scheduler_names) {
   if (request.object.empty() || (request.kind != "Pod" && !is_workload(request.kind))) return {};
   const Result<Pod> pod = pod_of(request);
-  const std::string* name = pod ? pod->meta.annotation(kClaimAnnotation) : nullptr;
+  if (!pod || !is_ours(*pod, scheduler_names)) return {};
+  const std::string* name = pod->meta.annotation(kClaimAnnotation);
   return name == nullptr ? std::string() : *name;
 }
 
@@ -120,17 +137,9 @@ AdmissionResponse validate(const AdmissionRequest& request, const ReviewContext&
   AdmissionResponse response;
   response.uid = request.uid;
   if (request.operation == "DELETE" || request.operation == "CONNECT") return response;
-  if (request.object.empty()) {
-    response.allowed = false;
-    response.code = 400;
-    response.message = "request.object is missing";
-    return response;
-  }
+  if (request.object.empty()) return refused(request, 400, "request.object is missing");
   const Status status = check(request, context, response.warnings);
-  if (status) return response;
-  response.allowed = false;
-  response.message = status.error().message;
-  return response;
+  return status ? response : refused(request, 422, status.error().message);
 }
 
 }  // namespace gs::kube

@@ -18,11 +18,13 @@ struct ReviewContext {
   std::vector<std::string> known_domains;
 };
 
-// The claim that a pod, or the pods of a workload, would name; empty: none.
-std::string claim_of(const AdmissionRequest& request);
+// The claim that a pod of ours, or the pods of a workload, would name; empty: none.
+std::string claim_of(const AdmissionRequest& request,
+                     const std::vector<std::string>& scheduler_names);
 
 // Pods (on CREATE), Jobs, Deployments, ReplicaSets and StatefulSets of ours, GpuClaims, GpuTenants
-// and SchedulerConfigs; everything else is allowed.
+// and SchedulerConfigs; everything else is allowed. What depends on an owner that is not known here
+// (a total of all its pods, its gang) is left to the owner's own review and to the scheduler.
 AdmissionResponse validate(const AdmissionRequest& request, const ReviewContext& context);
 
 }  // namespace gs::kube

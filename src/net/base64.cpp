@@ -1,10 +1,10 @@
-#include "drivers/kubernetes/base64.hpp"
+#include "net/base64.hpp"
 
 #include <algorithm>
 
 #include <openssl/evp.h>
 
-namespace gs::kube {
+namespace gs {
 
 std::optional<std::string> base64_decode(std::string_view text) {
   std::string packed;
@@ -39,4 +39,4 @@ std::string base64_encode(std::string_view bytes) {
   return out;
 }
 
-}  // namespace gs::kube
+}  // namespace gs

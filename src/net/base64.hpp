@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace gs::kube {
+namespace gs {
 
 std::optional<std::string> base64_decode(std::string_view text);  // none: not such a text
 std::string base64_encode(std::string_view bytes);
 
-}  // namespace gs::kube
+}  // namespace gs
