@@ -1,4 +1,6 @@
-// gpu-scheduler: one binary, one subcommand per world that drives the engine.
+// gpu-scheduler: one binary, one subcommand per world that drives the engine. Under another name it
+// is the subcommand that the name stands for (own_name.hpp).
+#include <algorithm>
 #include <exception>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +9,7 @@
 #include "agent/agent.hpp"
 #include "agent/supervisor.hpp"
 #include "apps/gpu_scheduler/kube.hpp"
+#include "apps/gpu_scheduler/own_name.hpp"
 #include "apps/gpu_scheduler/serve.hpp"
 #include "sim/completion.hpp"
 #include "sim/conformance.hpp"
@@ -15,6 +18,20 @@
 #include "sim/openb.hpp"
 #include "sim/scenario_run.hpp"
 #include "sim/topo.hpp"
+
+namespace {
+
+// As CLI11 takes them: the last one first.
+std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> subcommands;
+  for (const CLI::App* one : app.get_subcommands({})) subcommands.push_back(one->get_name());
+  std::vector<std::string> arguments = gs::arguments_by_name(
+      argc > 0 ? argv[0] : "", {argv + std::min(argc, 1), argv + argc}, subcommands);
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Schedules GPU jobs: one engine for one machine, a cluster, or a simulation",
@@ -40,7 +57,7 @@ int main(int argc, char** argv) {
   gs::add_completion(app, exit_code);
 
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(app, argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
