@@ -309,6 +309,8 @@ def the_webhook_takes_certificates_of_the_script():
     helm("upgrade", "gpu-scheduler", ROOT / SCHEDULER, "-n", NAMESPACE, "--wait", "--timeout",
          f"{WAIT_S}s", *settings(), "--set", f"webhook.caBundle={made.stdout.strip()}")
     what_can_not_work_is_refused_at_its_creation()
+    # One that makes its own certificate leaves the Secret of another alone, and waits.
+    kubectl("delete", "secret", "gpu-scheduler-webhook-tls", "-n", NAMESPACE)
 
 
 @test_of("agent")
