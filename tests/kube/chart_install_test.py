@@ -218,6 +218,25 @@ def the_check_service_is_installed_by_its_chart():
 
 
 @test
+def pods_keep_to_the_restricted_standard():
+    """Kubernetes' own admission judges them. Only the agent, which asks the kubelet, can't."""
+    cluster().kubectl("create", "namespace", "strict")
+    cluster().kubectl("label", "namespace", "strict", "pod-security.kubernetes.io/enforce=restricted")
+    values = {"webhook.enabled": True, "webhook.separate": True}
+    workloads = [one for one in [*rendered(SCHEDULER, values), *rendered(CHECK)]
+                 if one["kind"] in ("Deployment", "StatefulSet", "DaemonSet")]
+    equal(len(workloads), 4)
+    for workload in workloads:
+        name = workload["metadata"]["name"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "strict"},
+               "spec": {**pod_of(workload), "serviceAccountName": "default"}}
+        told = cluster().kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod), check=False)
+        equal(told.code, 1 if workload["kind"] == "DaemonSet" else 0, f"{name}: {told}")
+        if workload["kind"] == "DaemonSet":
+            check("hostPath" in told.err and "runAsNonRoot" in told.err, told)
+
+
+@test
 def kubectl_installs_deploy():
     """As `scripts/deploy.sh` and `kubectl apply -f deploy/`; the documents look in kube-system."""
     cluster().kubectl("delete", "crd", "--all")

@@ -10,7 +10,9 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
+sys.path.append(str(HERE.parent.parent / "scripts"))
 import built_images
+from charts import documents
 from built_images import LIMITS, NAMES, REGISTRY, podman
 from service import ROOT, check, equal, free_port, main, skip_all, test, wait_for
 
@@ -135,6 +137,13 @@ def the_dockerfile_is_used_as_it_is():
           ["files", "image", "webhook", "agent", "scheduler"])
     check("AS build" in first and "scripts/setup.sh --build-only" in first, first)
     equal(rest.count("--from=build "), 1)
+
+
+@test
+def docker_compose_builds_the_same_image():
+    compose, = documents((ROOT / "docker-compose.yml").read_text())
+    scheduler = compose["services"]["scheduler"]
+    equal((scheduler["build"], scheduler["read_only"]), (".", True))
 
 
 if __name__ == "__main__":
