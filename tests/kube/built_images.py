@@ -101,6 +101,7 @@ def ensure_base():
 def build(*which, tag="latest"):
     """Builds images; their archives, by name."""
     ensure_base()
+    podman("image", "prune", "-f", "--filter", "until=24h")  # what earlier builds have left
     environment = {**os.environ, "ENGINE": " ".join(podman_words()), "BUILD_ARGS": " ".join(BUILD),
                    "REGISTRY": REGISTRY, "TAG": tag}
     built = subprocess.run(["scripts/build-images.sh", "--prebuilt", *which], cwd=ROOT,

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """The last metre: the product's own images and charts on a real kubelet. `helm install` ends with ready
-pods, and pods of ours log the very devices that the scheduler gave them.
-
-There is no kube-proxy here: our pods use the network of the host and are told where the API server is."""
+pods, and pods of ours log the very devices that the scheduler gave them."""
 
 import json
 import os
@@ -14,91 +12,17 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
-from control_plane import ControlPlane
-import built_images
-import real_node
+import installation
+from installation import (COMPONENTS, GPUS, NAMESPACE, TESTS_NAMESPACE, WAIT_S, cluster, has, helm, kubectl,
+                          log_lines, pods_of, ports, settings)
 from charts import CHECK, SCHEDULER
 from processes import Program, free_port
 from seed_examples import documents as seed_documents, examples
 from service import BINARY, ROOT, check, equal, main, skip_all, test, wait_for
 
-# What is installed and tested here. It must be all that the binary can do: see the first test.
-COMPONENTS = {"kube"}
-NAMESPACE, TESTS_NAMESPACE = "gpu-scheduler", "gpu-scheduler-tests"
-GPUS = 4
-WAIT_S = 120
-CUDA_IMAGE = "docker.io/nvidia/cuda:12.4.1-runtime-ubuntu22.04"
-# A stand-in for NVIDIA's image: its bash is real, its nvidia-smi lists what the container was given.
-CUDA_DOCKERFILE = """FROM docker.io/library/debian:12
-COPY nvidia-smi /usr/bin/nvidia-smi
-RUN chmod 755 /usr/bin/nvidia-smi
-"""
-NVIDIA_SMI = """#!/bin/bash
-IFS=,
-for id in $CUDA_VISIBLE_DEVICES; do echo "GPU $id: stand-in"; done
-"""
-_shared = {}
-
-
-def has(component):
-    return component in COMPONENTS
-
-
 def test_of(component):
     """A test that only counts where this component is installed."""
     return test if has(component) else lambda function: function
-
-
-def cluster():
-    if "cluster" not in _shared:
-        # Webhooks are called at their pods' addresses, since nobody serves those of Services.
-        plane = ControlPlane(nodes=2, gpus=GPUS, scheduler=True,
-                             apiserver_flags=["--enable-aggregator-routing=true"]).start()
-        _shared["cluster"] = plane
-        _shared["node"] = real_node.RealNode(plane, gpus=GPUS).start()
-        for archive in built_images.build("scheduler", "check").values():
-            node().load_image(archive)
-        node().load_image(built_images.build_from(CUDA_IMAGE, CUDA_DOCKERFILE,
-                                                  {"nvidia-smi": NVIDIA_SMI}))
-        plane.kubectl("create", "namespace", NAMESPACE)
-        plane.kubectl("config", "set-context", "--current", "--namespace", NAMESPACE)
-    return _shared["cluster"]
-
-
-def node():
-    return _shared["node"]
-
-
-def settings():
-    ports = _shared.setdefault("ports", [free_port() for _ in range(4)])
-    return [f"--set={one}" for one in (
-        "image.pullPolicy=Never", "hostNetwork=true", "agent.hostNetwork=true",
-        "apiServer.host=127.0.0.1", f"apiServer.port={cluster().port}",
-        "nodeSelector.type=real", "agent.nodeSelector.type=real",
-        f"scheduler.port={ports[0]}", f"webhook.port={ports[1]}", f"webhook.healthPort={ports[2]}",
-        f"agent.port={ports[3]}", f"agent.podResourcesPath={node().pod_resources_socket.parent}",
-        f"agent.simulate={GPUS}xH100-SXM5-80GB",
-        f"webhook.enabled={json.dumps(has('webhook'))}", f"agent.enabled={json.dumps(has('agent'))}")]
-
-
-def helm(*arguments, **options):
-    return cluster().run("helm", *arguments, timeout=WAIT_S + 60, **options)
-
-
-def kubectl(*arguments, **options):
-    return cluster().kubectl(*arguments, **options)
-
-
-def pods_of(namespace, name):
-    path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=app.kubernetes.io/name%3D{name}"
-    return cluster().get(path)["items"]
-
-
-def log_lines(namespace, name):
-    """The lines of all pods, by pod; read as a user reads them."""
-    return {pod["metadata"]["name"]: kubectl("logs", "-n", namespace, pod["metadata"]["name"]
-                                             ).out.splitlines()
-            for pod in pods_of(namespace, name) if pod["spec"]["nodeName"] == "real-node"}
 
 
 @test
@@ -107,7 +31,7 @@ def what_the_binary_can_do_is_tested_here():
     able = {word for word in ("kube", "webhook") if re.search(rf"^  {word} ", told, re.MULTILINE)}
     agent = subprocess.run([BINARY, "agent", "--help"], capture_output=True, text=True).stdout
     able |= {"agent"} if "--kube" in agent else set()
-    equal(COMPONENTS, able, "COMPONENTS of this file")
+    equal(COMPONENTS, able, "COMPONENTS of installation.py")
 
 
 @test
@@ -130,7 +54,7 @@ def it_runs_without_rights_over_its_machine():
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
-            if words[:2] == [b"gpu-scheduler", b"kube"] and f"--port={_shared['ports'][0]}".encode() in words:
+            if words[:2] == [b"gpu-scheduler", b"kube"] and f"--port={ports()[0]}".encode() in words:
                 found.append(path.parent)
         except OSError:
             pass
@@ -344,24 +268,12 @@ def an_upgrade_keeps_it_running():
     check(kubectl("get", "gclaim", "single-gpu", "-n", NAMESPACE).out, "claims stay")
 
 
-def why_not():
-    reason = real_node.why_not(os.environ.get("KUBE_VERSION") or "1.36.3") or built_images.why_not()
-    if not reason:
-        try:
-            built_images.ensure_base()
-        except built_images.Unavailable as unavailable:
-            reason = str(unavailable)
-    return reason
-
-
 if __name__ == "__main__":
-    reason = why_not()
+    reason = installation.why_not()
     if reason:
         sys.exit(skip_all(reason))
     try:
         code = main()
     finally:
-        for name in ("node", "cluster"):
-            if name in _shared:
-                _shared[name].stop()
+        installation.stop()
     sys.exit(code)
