@@ -3,7 +3,8 @@
 #   docker build -t gpu-scheduler:latest .                  every subcommand; `serve` by default
 #   docker build --target webhook -t gpu-scheduler-webhook:latest .
 #   docker build --target agent -t gpu-scheduler-agent:latest .
-#   docker run --read-only -v state:/var/lib/gpu-scheduler -p 8080:8080 gpu-scheduler:latest
+#   docker run --read-only -v state:/var/lib/gpu-scheduler -v ./secrets:/run/secrets:ro -p 8080:8080 \
+#     -e GPU_SCHEDULER_API_BIND=0.0.0.0 -e GPU_SCHEDULER_AUTH_API_KEYS_FILE=/run/secrets/api_keys gpu-scheduler
 # scripts/build-images.sh builds all of them, with --prebuilt from binaries that are there already.
 FROM docker.io/library/debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends make python3 ca-certificates \

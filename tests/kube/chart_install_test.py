@@ -222,6 +222,7 @@ def pods_keep_to_the_restricted_standard():
     """Kubernetes' own admission judges them. Only the agent, which asks the kubelet, can't."""
     cluster().kubectl("create", "namespace", "strict")
     cluster().kubectl("label", "namespace", "strict", "pod-security.kubernetes.io/enforce=restricted")
+    cluster().wait_until("/api/v1/namespaces/strict/serviceaccounts/default", bool, "its account is there")
     values = {"webhook.enabled": True, "webhook.separate": True}
     workloads = [one for one in [*rendered(SCHEDULER, values), *rendered(CHECK)]
                  if one["kind"] in ("Deployment", "StatefulSet", "DaemonSet")]
