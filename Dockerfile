@@ -1,7 +1,11 @@
-# gpu-scheduler: built on Debian 12, run from an image that holds the binaries and nothing else that
-# can be written to.
-#   podman build -t gpu-scheduler .
-#   podman run --read-only -v state:/var/lib/gpu-scheduler -p 8080:8080 gpu-scheduler
+# gpu-scheduler: built on Debian 12; the images hold the binaries, the libraries that they load, and
+# nothing else: no shell, no package manager, nothing that can be written to.
+#   docker build -t gpu-scheduler:latest .                  every subcommand; `serve` by default
+#   docker build --target webhook -t gpu-scheduler-webhook:latest .
+#   docker build --target agent -t gpu-scheduler-agent:latest .
+#   docker run --read-only -v state:/var/lib/gpu-scheduler -v ./secrets:/run/secrets:ro -p 8080:8080 \
+#     -e GPU_SCHEDULER_API_BIND=0.0.0.0 -e GPU_SCHEDULER_AUTH_API_KEYS_FILE=/run/secrets/api_keys gpu-scheduler
+# scripts/build-images.sh builds all of them, with --prebuilt from binaries that are there already.
 FROM docker.io/library/debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends make python3 ca-certificates \
     && rm -rf /var/lib/apt/lists/*
@@ -9,18 +13,32 @@ WORKDIR /src
 COPY scripts/setup.sh scripts/setup.sh
 RUN apt-get update && scripts/setup.sh --build-only && rm -rf /var/lib/apt/lists/*
 COPY . .
-RUN scripts/build.sh release gpu-scheduler && scripts/build.sh release gpu-cli \
-    && strip build/release/gpu-scheduler build/release/gpu-cli
+RUN scripts/build.sh release gpu-scheduler && scripts/build.sh release gpu-cli
 
-FROM docker.io/library/debian:12
-# libpq5 is loaded when PostgreSQL is configured.
-RUN apt-get update && apt-get install -y --no-install-recommends libpq5 ca-certificates \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /var/lib/gpu-scheduler --create-home scheduler
-COPY --from=build /src/build/release/gpu-scheduler /src/build/release/gpu-cli /usr/local/bin/
-COPY config/scheduler-config.yaml /etc/gpu-scheduler/scheduler-config.yaml
-USER scheduler
+FROM docker.io/library/debian:12 AS files
+# libpq5 is loaded where PostgreSQL is configured; binutils only strips.
+RUN apt-get update && apt-get install -y --no-install-recommends libpq5 ca-certificates binutils \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=build /src/build/release/gpu-scheduler /src/build/release/gpu-cli /binaries/
+COPY scripts/image-files.sh /
+COPY config/scheduler-config.yaml /config/
+RUN /image-files.sh /binaries /config /image
+
+FROM scratch AS image
+COPY --from=files /image/ /
+ENV PATH=/usr/local/bin
+USER 10001:10001
 VOLUME /var/lib/gpu-scheduler
-EXPOSE 8080 9090 9091
 ENTRYPOINT ["gpu-scheduler"]
+
+FROM image AS webhook
+EXPOSE 8443 8081
+CMD ["webhook", "--bind", "0.0.0.0", "--self-signed"]
+
+FROM image AS agent
+EXPOSE 8082
+CMD ["agent", "--kube", "--bind", "0.0.0.0"]
+
+FROM image AS scheduler
+EXPOSE 8080 9090 9091
 CMD ["serve", "--state-dir", "/var/lib/gpu-scheduler", "--set", "agent.local=off"]

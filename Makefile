@@ -19,7 +19,8 @@ TEST := python3 scripts/test.py
 .PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-scale bench-kube \
         asan tsan fuzz sim clean debug release \
         test-layers test-lint test-unit test-scenarios test-integration test-kube test-kube-oldest kube-tools \
-        test-yardsticks test-asan test-tsan
+        test-yardsticks test-asan test-tsan \
+        docker docker-webhook docker-agent docker-build deploy deploy-manifests helm-lint
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z -]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -124,6 +125,27 @@ bench-kube: setup ## Pods bound a second on a real control plane: ours, kube-sch
 fuzz: setup ## Run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/build.sh fuzz
 	@scripts/fuzz.sh build/fuzz/fuzz $(FUZZ_SECONDS)
+
+docker: ## Build the image gpu-scheduler:latest (docker or podman); PREBUILT=1 takes build/release as it is
+	@scripts/build-images.sh $(if $(PREBUILT),--prebuilt) scheduler
+
+docker-webhook: ## Build the image gpu-scheduler-webhook:latest
+	@scripts/build-images.sh $(if $(PREBUILT),--prebuilt) webhook
+
+docker-agent: ## Build the image gpu-scheduler-agent:latest
+	@scripts/build-images.sh $(if $(PREBUILT),--prebuilt) agent
+
+docker-build: ## Build all images, that of the check service too
+	@scripts/build-images.sh $(if $(PREBUILT),--prebuilt)
+
+deploy: ## Install deploy/ into the cluster that kubectl speaks to
+	@scripts/deploy.sh
+
+helm-lint: kube-tools ## Lint the charts
+	@PATH="$$(python3 scripts/kube_toolchain.py --print-path):$$PATH" helm lint --strict charts/gpu-scheduler charts/gpu-scheduler-check
+
+deploy-manifests: kube-tools ## Render deploy/ from the chart, with the resource definitions of api/crds
+	@PATH="$$(python3 scripts/kube_toolchain.py --print-path):$$PATH" scripts/render-deploy.sh
 
 clean: ## Remove build/
 	rm -rf build

@@ -17,7 +17,7 @@ build=(
 )
 check=(
   clang-format clang-16 clang-tidy-16 libclang-rt-16-dev llvm-16
-  postgresql-15 podman runc busybox-static
+  postgresql-15 podman runc busybox-static debootstrap
   python3-pip openssl procps containernetworking-plugins
 )
 # Whoever has a containerd keeps it: Debian's would replace another vendor's.

@@ -68,6 +68,12 @@ def main():
     return 1 if failed else 0
 
 
+def skip_all(why):
+    """Instead of main(), where nothing of it can be shown on this machine."""
+    print(f"skipped: {why}\n0 passed, 0 failed, {len(_tests)} skipped", flush=True)
+    return 0
+
+
 def check(holds, *what):
     if not holds:
         raise AssertionError(" ".join(str(word) for word in what))

@@ -51,7 +51,7 @@ NETWORK = """{{"cniVersion": "1.0.0", "name": "tests", "plugins": [
 
 KUBELET = """apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-address: 127.0.0.1
+address: 0.0.0.0  # the API server asks the node's own address for logs; only with a certificate
 port: {port}
 healthzPort: 0
 readOnlyPort: 0
