@@ -13,7 +13,7 @@ import real_node
 from processes import free_port
 
 # What is installed and tested here. It must be all that the binary can do: see install_test.py.
-COMPONENTS = {"kube"}
+COMPONENTS = {"kube", "webhook", "agent"}
 NAMESPACE, TESTS_NAMESPACE = "gpu-scheduler", "gpu-scheduler-tests"
 GPUS = 4
 WAIT_S = 120
