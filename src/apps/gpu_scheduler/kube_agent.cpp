@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cctype>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -12,9 +11,9 @@
 #include <signal.h>
 
 #include "apps/gpu_scheduler/node_eyes.hpp"
+#include "apps/gpu_scheduler/own_cluster.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
-#include "drivers/kubernetes/credentials.hpp"
 #include "drivers/kubernetes/node_pods.hpp"
 #include "drivers/kubernetes/node_reporter.hpp"
 #include "net/http_server.hpp"
@@ -73,18 +72,10 @@ class KubeAgent {
 };
 
 Status KubeAgent::connect() {
-  kube::ClusterSearch search;
-  search.kubeconfig = options_.kube.kubeconfig;
-  search.context = options_.kube.context;
-  search.variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  Result<kube::ClusterAccess> access = kube::find_cluster(std::move(search));
+  Result<kube::ClusterAccess> access =
+      find_own_cluster(options_.kube.kubeconfig, options_.kube.context);
   if (!access) return access.error();
-  log_info("using a cluster", {{"server", access->server.text()},
-                               {"by", access->source},
-                               {"node", options_.kube.node_name}});
+  log_info("reporting a node", {{"node", options_.kube.node_name}});
   loop_.start();
   kube::ApiOptions api_options;
   api_options.connections = 4;
