@@ -6,6 +6,12 @@
 #include "base/check.hpp"
 
 namespace gs::kube {
+namespace {
+
+// Plans that are turned back by rules between pods are made anew at once, but not for ever.
+constexpr int kRoundsPerCycle = 16;
+
+}  // namespace
 
 PodName name_of(const Pod& pod) { return {pod.meta.ns, pod.meta.name, pod.meta.uid}; }
 
@@ -39,14 +45,28 @@ void Desk::begin(Instant now) {
     reconsider(uid);
   }
   stand_waiting();
+  untie_stuck();
   settle();
 }
 
-bool Desk::wants_cycle() const { return synced_ && engine_->needs_tick(now_); }
+bool Desk::wants_cycle() const {
+  return synced_ && (engine_->needs_tick(now_) || turned_back_ > 0 ||
+                     (!ruled_waiting_.empty() && rules_.version() != seen_rules_));
+}
 
 void Desk::cycle() {
-  put_dirty_nodes();
-  for (Effect& effect : engine_->tick(now_)) effects_.push_back(std::move(effect));
+  for (int round = 0; round < kRoundsPerCycle; ++round) {
+    refresh_families();
+    put_dirty_nodes();
+    turned_back_ = 0;
+    for (Effect& effect : engine_->tick(now_)) effects_.push_back(std::move(effect));
+    settle();
+    solve_turned_back();
+    settle();
+    if (turned_back_ == 0) break;
+  }
+  seen_rules_ = rules_.version();
+  untie_stuck();
   settle();
 }
 
@@ -64,6 +84,9 @@ std::optional<Instant> Desk::next_wake() const {
     const LeaseRecord& record = leases_.at(name);
     sooner(std::max(record.seen, record.ordered) + options_.lease_patience);
   }
+  for (const std::string& id : tied_)
+    if (const auto it = units_.find(id); it != units_.end()) sooner(it->second.untie_at);
+  if (turned_back_ > 0) sooner(now_);
   if (!retries_.empty()) sooner(retries_.begin()->first);
   if (!tell_at_.empty()) sooner(tell_at_.begin()->first);
   return wake;
@@ -119,6 +142,10 @@ void Desk::on(const StartTasks& effect) {
     CHECK_MSG(!slot->place, "the engine starts a task that has a place");
     slot->place = place;
     slot->stop = false;
+    if (slot->stage == Stage::Done) {  // it was promised a place before its pod left the unit
+      give_back(*slot, Outcome::Succeeded);
+      continue;
+    }
     if (slot->pod.empty()) continue;  // its pod is still to be made
     if (slot->stage == Stage::Bound) {
       // The engine lost the place of a pod that is bound: its node is gone. The pod has to go, too;
@@ -128,6 +155,8 @@ void Desk::on(const StartTasks& effect) {
     }
     ready.push_back(static_cast<std::size_t>(slot - unit.slots.data()));
   }
+  if (ready.empty()) return;
+  ready = admit(unit, ready);
   if (!ready.empty()) bind(unit, std::move(ready));
 }
 

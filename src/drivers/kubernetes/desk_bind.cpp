@@ -75,6 +75,7 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   slot.stage = Stage::Waiting;
   const TaskPlace place = *slot.place;
   PodRecord& record = pods_.at(slot.pod);
+  if (record.pod.node_name.empty()) (void)rules_.lift(slot.pod);
   give_back(slot, Outcome::Stopped);
   stand_waiting();
   if (result.failure == BindFailure::LeaseTaken && result.gpu >= 0)
@@ -110,6 +111,9 @@ void Desk::give_back(Slot& slot, Outcome outcome) {
   if (!slot.place) return;
   slot.place.reset();
   slot.stop = false;
+  const Unit& unit = units_.at(slot.task.job);
+  if (!unit.families[static_cast<std::size_t>(slot.task.group)].empty())
+    ruled_waiting_.insert(unit.id);
   (void)tell(TaskEnded{slot.task, outcome});
 }
 

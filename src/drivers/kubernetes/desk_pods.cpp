@@ -12,10 +12,18 @@ void Desk::put(const Pod& pod) {
   if (pod.ended() && !pods_.contains(uid)) return;
   PodRecord& record = pods_[uid];
   const bool changed = record.pod.meta.resource_version != pod.meta.resource_version;
+  const bool relabelled = record.pod.meta.labels != pod.meta.labels ||
+                          record.pod.meta.deleted.has_value() != pod.meta.deleted.has_value();
+  const std::string stood = relabelled ? rules_.lift(uid) : std::string{};
   record.pod = pod;
+  if (!pod.node_name.empty() && !pod.ended())
+    rules_.place(record.pod, pod.node_name);
+  else if (!stood.empty())
+    rules_.place(record.pod, stood);
   const auto& names = options_.scheduler_names;
   record.ours = std::find(names.begin(), names.end(), pod.scheduler_name) != names.end();
   if (!pod.node_name.empty()) nodes_[pod.node_name].pods.insert(uid);
+  if (!pod.host_ports.empty()) offer_ports(pod);
   if (!synced_) return;
   if (changed && !record.unit.empty()) release_held(units_.at(record.unit));
   look_at(record);
@@ -102,6 +110,8 @@ void Desk::step_out(PodRecord& record) {
   slot.stage = Stage::Done;
   if (unit.gang.empty())
     (void)tell(CancelJob{unit.id});
+  else if (slot.place)
+    give_back(slot, Outcome::Succeeded);
   else
     (void)tell(AdoptTask{slot.task, {}, {}, {}, now_, true});
 }
@@ -127,6 +137,7 @@ void Desk::remove_pod(const std::string& uid) {
   if (it == pods_.end()) return;
   it->second.gone = true;
   if (!synced_) {
+    (void)rules_.lift(uid);
     nodes_[it->second.pod.node_name].pods.erase(uid);
     pods_.erase(it);
     return;
@@ -141,6 +152,7 @@ void Desk::leave(PodRecord& record) {
   const bool succeeded = record.pod.phase == PodPhase::Succeeded;
   if (const auto node = nodes_.find(record.pod.node_name); node != nodes_.end())
     node->second.pods.erase(uid);
+  (void)rules_.lift(uid);
   if (record.charged) discharge(record);
   if (record.place) release_leases(record, *record.place);
   if (!record.ask.gang.empty()) gangs_[record.ask.gang].pods.erase(uid);
@@ -172,7 +184,11 @@ Result<Explanation> Desk::explain(const std::string& uid) {
     waits.why->sentence = it->second.ask.waits_for;
     return waits;
   }
-  return engine_->explain(it->second.unit, now_);
+  Result<Explanation> known = engine_->explain(it->second.unit, now_);
+  if (known && known->why)
+    if (const std::string rules = rule_words(it->second); !rules.empty())
+      known->why->sentence += "; " + rules;
+  return known;
 }
 
 Result<Explanation> Desk::explain_name(const std::string& name) {

@@ -272,7 +272,10 @@ void Scheduler::follow_namespaces() {
     if (is_end(change)) return;
     Result<Namespace> name_space = decode_namespace(change.object);
     if (!readable(name_space, change, "Namespace")) return;
-    post([this, ns = std::move(*name_space)] { reconsider(objects_.put(ns)); });
+    post([this, ns = std::move(*name_space)] {
+      desk_.put_namespace(ns.meta.name, ns.meta.labels);
+      reconsider(objects_.put(ns));
+    });
   });
   const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};
   follow(tenants, {}, {}, [this](const ObjectChange& change) {
