@@ -10,9 +10,18 @@
 #include "wire/kube/instances.hpp"
 #include "wire/kube/names.hpp"
 #include "wire/kube/pod.hpp"
+#include "wire/kube/storage.hpp"
 
 namespace gs::kube {
 namespace {
+
+// A volume that has to be made first takes its time: ten minutes at most.
+constexpr Duration kVolumeLook = milliseconds(250);
+constexpr int kVolumeLooks = 2400;
+constexpr int kLooksAtPod = 8;  // every so many of them
+
+const Resource kVolumeClaims{"", "v1", "persistentvolumeclaims", true};
+const Resource kVolumes{"", "v1", "persistentvolumes", false};
 
 constexpr Duration kFirstEvictionWait = seconds(1), kLongestEvictionWait = seconds(30);
 
@@ -69,6 +78,11 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
   void bind(Bind order);
   void take(const WorkPtr& work, std::size_t pod, int gpu, const GpuHolder& holder);
   void leases_done(const WorkPtr& work);
+  void prepare(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice);
+  void await_volume(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice, int looks);
+  void volume_done(const WorkPtr& work, std::size_t pod, BindFailure failure, std::string message);
+  void volumes_done(const WorkPtr& work);
+  void give_up(const WorkPtr& work);
   void send(const WorkPtr& work, std::size_t pod);
   std::string binding_of(const PodPlace& place) const;
   void find_out(const WorkPtr& work, std::size_t pod, const ApiError& error);
@@ -102,7 +116,7 @@ void Binder::evict(Evict order) {
   if (impl_->evicting.insert(order.pod.uid).second) impl_->evict(order, kFirstEvictionWait);
 }
 
-// ---------------------------------------------------------------- leases, then bindings
+// ---------------------------------------------------------------- leases, volumes, bindings
 
 void Binder::Impl::bind(Bind order) {
   auto work = std::make_shared<Work>();
@@ -143,17 +157,117 @@ void Binder::Impl::leases_done(const WorkPtr& work) {
   const bool all = std::all_of(pods.begin(), pods.end(), [](const PodBound& pod) {
     return pod.failure == BindFailure::None;
   });
-  if (!all) {
-    for (std::size_t i = 0; i < pods.size(); ++i) {
-      if (pods[i].failure == BindFailure::None) pods[i].failure = BindFailure::Sibling;
-      give_back(work, i, nullptr);
+  if (!all) return give_up(work);
+  work->open = 1;
+  for (std::size_t i = 0; i < work->order.pods.size(); ++i)
+    for (const VolumeChoice& choice : work->order.pods[i].volumes) {
+      ++work->open;
+      prepare(work, i, choice);
     }
-    if (!stopped) done(std::move(work->result));
-    return;
+  if (--work->open == 0) volumes_done(work);
+}
+
+// One of the pods can't have what it needs: none is bound.
+void Binder::Impl::give_up(const WorkPtr& work) {
+  auto& pods = work->result.pods;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (pods[i].failure == BindFailure::None) pods[i].failure = BindFailure::Sibling;
+    give_back(work, i, nullptr);
   }
+  if (!stopped) done(std::move(work->result));
+}
+
+// ---------------------------------------------------------------- volumes
+
+// A volume that is there is reserved for the claim; else whoever makes volumes is told the node.
+// The controllers of the cluster bind the two.
+void Binder::Impl::prepare(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice) {
+  const PodPlace& place = work->order.pods[pod];
+  ApiRequest request;
+  if (choice.volume.empty()) {
+    const Json patch = {
+        {"metadata",
+         {{"uid", choice.claim_uid}, {"annotations", {{kSelectedNodeAnnotation, place.node}}}}}};
+    request =
+        patch_object(kVolumeClaims, place.pod.ns, choice.claim, PatchType::Merge, patch.dump());
+  } else {
+    const Json patch = {{"metadata",
+                         {{"resourceVersion", choice.volume_version},
+                          {"annotations", {{"pv.kubernetes.io/bound-by-controller", "yes"}}}}},
+                        {"spec",
+                         {{"claimRef",
+                           {{"apiVersion", "v1"},
+                            {"kind", "PersistentVolumeClaim"},
+                            {"namespace", place.pod.ns},
+                            {"name", choice.claim},
+                            {"uid", choice.claim_uid}}}}}};
+    request = patch_object(kVolumes, {}, choice.volume, PatchType::Merge, patch.dump());
+  }
+  api.call(std::move(request), [self = shared_from_this(), work, pod, choice](ApiAnswer answer) {
+    if (answer.ok() || answer.error->may_be_done) return self->await_volume(work, pod, choice, 0);
+    self->volume_done(work, pod, BindFailure::Failed,
+                      "volume of claim " + choice.claim + ": " + answer.error->message);
+  });
+}
+
+void Binder::Impl::await_volume(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice,
+                                int looks) {
+  const PodPlace& place = work->order.pods[pod];
+  const std::string text = "claim " + choice.claim;
+  if (stopped) return;
+  if (looks >= kVolumeLooks)
+    return volume_done(work, pod, BindFailure::Failed, text + " was not bound to a volume in time");
+  // The pod may go while we wait: it is looked at now and then, too.
+  if (looks % kLooksAtPod == kLooksAtPod - 1) {
+    return (void)api.call(
+        read_object(kube::pods(), place.pod.ns, place.pod.name),
+        [self = shared_from_this(), work, pod, choice, looks](ApiAnswer answer) {
+          const Result<Pod> now = answer.ok() ? decode_pod(answer.body) : Result<Pod>(Pod{});
+          const bool gone = answer.ok() ? now && (now->meta.deleted || now->ended())
+                                        : answer.error->reason == ApiReason::NotFound;
+          if (gone) return self->volume_done(work, pod, BindFailure::PodGone, "the pod is gone");
+          self->await_volume(work, pod, choice, looks + 1);
+        });
+  }
+  api.call(read_object(kVolumeClaims, place.pod.ns, choice.claim),
+           [self = shared_from_this(), work, pod, choice, looks, text](ApiAnswer answer) {
+             Result<PersistentVolumeClaim> claim =
+                 answer.ok() ? decode_volume_claim(answer.body)
+                             : Result<PersistentVolumeClaim>(PersistentVolumeClaim{});
+             if (!answer.ok() && answer.error->reason == ApiReason::NotFound)
+               return self->volume_done(work, pod, BindFailure::Failed, text + " is gone");
+             if (answer.ok() && claim && claim->bound)
+               return self->volume_done(work, pod, BindFailure::None, {});
+             // Who makes volumes takes the node back where it can't make one there.
+             if (answer.ok() && claim && choice.volume.empty() && claim->selected_node() == nullptr)
+               return self->volume_done(work, pod, BindFailure::Failed,
+                                        text + ": no volume could be made on the node");
+             self->api.loop().after(kVolumeLook, [self, work, pod, choice, looks] {
+               self->await_volume(work, pod, choice, looks + 1);
+             });
+           });
+}
+
+void Binder::Impl::volume_done(const WorkPtr& work, std::size_t pod, BindFailure failure,
+                               std::string message) {
+  PodBound& result = work->result.pods[pod];
+  if (failure != BindFailure::None && result.failure == BindFailure::None) {
+    result.failure = failure;
+    result.message = std::move(message);
+  }
+  if (--work->open == 0) volumes_done(work);
+}
+
+void Binder::Impl::volumes_done(const WorkPtr& work) {
+  const auto& pods = work->result.pods;
+  if (std::any_of(pods.begin(), pods.end(),
+                  [](const PodBound& pod) { return pod.failure != BindFailure::None; }))
+    return give_up(work);
   work->open = pods.size();
   for (std::size_t i = 0; i < work->order.pods.size(); ++i) send(work, i);
 }
+
+// ---------------------------------------------------------------- bindings
 
 std::string Binder::Impl::binding_of(const PodPlace& place) const {
   Binding binding;

@@ -49,12 +49,43 @@ void Desk::begin(Instant now) {
   settle();
 }
 
+// Nodes lie nowhere while levels change, since their paths are of the old ones.
+Status Desk::configure(const Config& config, std::vector<std::string> levels,
+                       std::vector<std::string> scheduler_names) {
+  Config wanted = config;
+  wanted.refuse_never = false;
+  if (Status told = tell(SetConfig{wanted}); !told) return told;
+  options_.config = std::move(wanted);
+  if (levels != options_.levels) {
+    for (auto& [name, record] : nodes_) {
+      if (!record.node) continue;
+      record.node->domain.clear();
+      touch_node(name);
+    }
+    put_dirty_nodes();
+    options_.levels = std::move(levels);
+    const Status told = tell(SetTopology{options_.levels});
+    CHECK_MSG(told.ok(), told.ok() ? "" : told.error().message);
+  }
+  options_.scheduler_names = std::move(scheduler_names);
+  const auto& names = options_.scheduler_names;
+  for (const std::string& uid : pods_by_age()) {
+    PodRecord& record = pods_.at(uid);
+    const bool was_ours = record.ours;
+    record.ours = std::find(names.begin(), names.end(), record.pod.scheduler_name) != names.end();
+    if (synced_ && record.ours && !was_ours) look_at(record);
+  }
+  settle();
+  return ok_status();
+}
+
 bool Desk::wants_cycle() const {
-  return synced_ && (engine_->needs_tick(now_) || turned_back_ > 0 ||
-                     (!ruled_waiting_.empty() && rules_.version() != seen_rules_));
+  return synced_ && (engine_->needs_tick(now_) || turned_back_ > 0 || !dirty_budgets_.empty() ||
+                     (!ruled_waiting_.empty() && rules_version() != seen_rules_));
 }
 
 void Desk::cycle() {
+  refresh_budgets();
   for (int round = 0; round < kRoundsPerCycle; ++round) {
     refresh_families();
     put_dirty_nodes();
@@ -65,7 +96,7 @@ void Desk::cycle() {
     settle();
     if (turned_back_ == 0) break;
   }
-  seen_rules_ = rules_.version();
+  seen_rules_ = rules_version();
   untie_stuck();
   settle();
 }

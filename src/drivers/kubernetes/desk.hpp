@@ -27,11 +27,13 @@
 #include "drivers/kubernetes/orders.hpp"
 #include "drivers/kubernetes/pod_ask.hpp"
 #include "drivers/kubernetes/pod_rules.hpp"
+#include "drivers/kubernetes/volumes.hpp"
 #include "engine/engine.hpp"
 #include "wire/kube/claim.hpp"
 #include "wire/kube/encode.hpp"
 #include "wire/kube/lease.hpp"
 #include "wire/kube/pod.hpp"
+#include "wire/kube/policy.hpp"
 
 namespace gs::kube {
 
@@ -80,6 +82,17 @@ class Desk {
   void remove_lease(const std::string& name);
   void put(const Tenant& tenant);
   void put_namespace(const std::string& name, const Labels& labels);
+  void put(PersistentVolumeClaim claim);
+  void remove_volume_claim(const std::string& ns, const std::string& name);
+  void put(PersistentVolume volume);
+  void remove_volume(const std::string& name);
+  void put(StorageClass storage_class);
+  void remove_storage_class(const std::string& name);
+  void put(PodDisruptionBudget budget);
+  void remove_budget(const std::string& key);
+  // Names, weights and levels of another configuration; nodes come anew after it.
+  Status configure(const Config& config, std::vector<std::string> levels,
+                   std::vector<std::string> scheduler_names);
   void reconsider(const std::string& uid);  // what this pod refers to has changed
   void synced();
 
@@ -182,6 +195,11 @@ class Desk {
     std::string job;  // of the engine; empty: the GPU is still taken
   };
 
+  struct BudgetRecord {
+    PodDisruptionBudget budget;
+    std::set<std::string> units;  // that it keeps
+  };
+
   struct BindRecord {
     std::string unit;
     std::vector<std::size_t> slots;
@@ -249,7 +267,23 @@ class Desk {
                          const std::optional<RuleBook>& book, std::set<std::string>& made);
   void reenter(Unit& unit);
   void untie_stuck();
+
+  // --- volumes, and both together (desk_volumes.cpp) ---
+  void volumes_changed();
+  void ask_volumes(PodRecord& record);
+  std::uint64_t rules_version() const;
+  std::optional<RuleBook> book_of(const Pod& pod, const std::vector<const Pod*>& fellows) const;
+  std::set<std::string> nodes_for(const RuleBook& book, const LabelTerms& terms) const;
+  bool may_stand(const Pod& pod, const std::string& node);
+  void count_in(const Pod& pod, const std::string& node);
+  void count_out(const std::string& uid);
   std::string rule_words(const PodRecord& record);
+
+  // --- disruption budgets (desk_budgets.cpp) ---
+  void refresh_budgets();
+  std::set<std::string> guarded_by(const PodDisruptionBudget& budget) const;
+  void change_guard(const std::string& id, int by);
+  void touch_budgets(const PodRecord& record);
 
   // --- binding (desk_bind.cpp) ---
   void bind(Unit& unit, std::vector<std::size_t> slots);
@@ -312,6 +346,8 @@ class Desk {
   std::set<std::pair<Instant, std::string>> retries_;  // pods to look at again
   std::set<std::pair<Instant, std::string>> tell_at_;  // pods that have to be told something
   PodRules rules_;
+  Volumes volumes_;
+  std::set<std::string> volume_waiters_;    // pods that wait for something of their claims
   std::map<std::string, Family> families_;  // by key
   std::set<int> free_numbers_;              // of families that are no more
   int last_number_ = 0;
@@ -320,6 +356,9 @@ class Desk {
   std::set<std::string> unsolved_;       // gangs whose plan was turned back
   int turned_back_ = 0;                  // plans, in the last round
   std::uint64_t seen_rules_ = 0;         // version at the end of the last cycle
+  std::map<std::string, BudgetRecord> budgets_;  // by "namespace/name"
+  std::set<std::string> dirty_budgets_;
+  std::map<std::string, int> guards_;  // of units that are the last to leave: budgets
   std::vector<Effect> effects_;
   std::vector<Order> orders_;
   std::uint64_t last_bind_ = 0;

@@ -26,7 +26,9 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
       place.memory_mib = gpu.memory_mib;
     }
     place.index = record.ask.index;
-    place.volume_claims = record.ask.volume_claims;
+    if (!record.pod.volume_claims.empty())
+      if (const auto node = nodes_.find(place.node); node != nodes_.end() && node->second.node)
+        place.volumes = volumes_.choose(record.pod, *node->second.node).value_or(place.volumes);
     slot.stage = Stage::Binding;
     touch_claim(record);
     order.pods.push_back(std::move(place));
@@ -66,6 +68,7 @@ void Desk::bound(Unit& unit, Slot& slot) {
   record.nominated_node.clear();
   nodes_[slot.place->node].pods.insert(slot.pod);
   (void)tell(TaskStarted{slot.task});
+  touch_budgets(record);
   touch_claim(record);
   if (slot.stop) evict(record, "Preempted", "was stopped while it was being bound");
   look_at(record);  // it may have ended while the answer was under way
@@ -75,7 +78,7 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   slot.stage = Stage::Waiting;
   const TaskPlace place = *slot.place;
   PodRecord& record = pods_.at(slot.pod);
-  if (record.pod.node_name.empty()) (void)rules_.lift(slot.pod);
+  if (record.pod.node_name.empty()) count_out(slot.pod);
   give_back(slot, Outcome::Stopped);
   stand_waiting();
   if (result.failure == BindFailure::LeaseTaken && result.gpu >= 0)

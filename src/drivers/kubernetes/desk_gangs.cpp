@@ -46,12 +46,12 @@ void Desk::solve(Unit& unit) {
     if (next == unit.slots.end()) break;
     // Those like the first that has no place yet.
     const PodRecord& first = pods_.at(next->pod);
-    const std::optional<RuleBook> book = rules_.book(first.pod, fellows);
+    const std::optional<RuleBook> book = book_of(first.pod, fellows);
     std::vector<std::size_t> tried;
     for (std::size_t i = 0; i < unit.slots.size() && tried.size() < batch; ++i) {
       const PodRecord& record = pods_.at(unit.slots[i].pod);
       if (is_tied(unit.slots[i].pin) || record.ask.request != first.ask.request) continue;
-      const std::optional<RuleBook> other = rules_.book(record.pod, fellows);
+      const std::optional<RuleBook> other = book_of(record.pod, fellows);
       if (book.has_value() == other.has_value() && (!book || book->key == other->key))
         tried.push_back(i);
     }
@@ -100,7 +100,7 @@ std::size_t Desk::try_beside(Unit& unit, const std::vector<std::size_t>& tried,
   if (book) {
     key = "beside " + unit.gang;
     made.insert(key);
-    mark_nodes(add_family(key), nodes_like(rules_.terms_beside(*book, tied)));
+    mark_nodes(add_family(key), nodes_for(*book, rules_.terms_beside(*book, tied)));
   }
   std::size_t last = 0;
   for (const std::size_t index : tried)
@@ -110,19 +110,19 @@ std::size_t Desk::try_beside(Unit& unit, const std::vector<std::size_t>& tried,
   if (!run || !run->starts_now) return 0;
   // The new ones lie where they were put if they go with all that are tied, one after the other.
   std::size_t found = 0;
-  for (const auto& [pod, node] : tied) rules_.place(*pod, node);
+  for (const auto& [pod, node] : tied) count_in(*pod, node);
   for (const TaskPlace& place : run->places) {
     if (place.task.group != static_cast<int>(last)) continue;
     const auto rank = static_cast<std::size_t>(place.task.rank);
     if (rank >= tried.size()) continue;
     Slot& slot = unit.slots[tried[rank]];
     const Pod& pod = pods_.at(slot.pod).pod;
-    if (!rules_.allows(pod, place.node)) continue;
-    rules_.place(pod, place.node);
+    if (!may_stand(pod, place.node)) continue;
+    count_in(pod, place.node);
     slot.pin = place.node;
     ++found;
   }
-  for (const Slot& slot : unit.slots) (void)rules_.lift(slot.pod);
+  for (const Slot& slot : unit.slots) count_out(slot.pod);
   return found;
 }
 

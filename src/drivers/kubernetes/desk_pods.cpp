@@ -17,7 +17,7 @@ void Desk::put(const Pod& pod) {
   const std::string stood = relabelled ? rules_.lift(uid) : std::string{};
   record.pod = pod;
   if (!pod.node_name.empty() && !pod.ended())
-    rules_.place(record.pod, pod.node_name);
+    count_in(record.pod, pod.node_name);
   else if (!stood.empty())
     rules_.place(record.pod, stood);
   const auto& names = options_.scheduler_names;
@@ -61,6 +61,7 @@ void Desk::consider(PodRecord& record) {
 
 void Desk::ask(PodRecord& record) {
   record.ask = ask_of_(record.pod);
+  ask_volumes(record);
   if (record.ask.claim.empty()) return;
   claims_[{record.pod.meta.ns, record.ask.claim}].pods.insert(record.pod.meta.uid);
   touch_claim(record);
@@ -129,6 +130,7 @@ bool Desk::adopt_member(PodRecord& record) {
   slot.stage = Stage::Bound;
   record.place = std::move(place);
   touch_claim(record);
+  touch_budgets(record);
   return true;
 }
 
@@ -137,7 +139,7 @@ void Desk::remove_pod(const std::string& uid) {
   if (it == pods_.end()) return;
   it->second.gone = true;
   if (!synced_) {
-    (void)rules_.lift(uid);
+    count_out(uid);
     nodes_[it->second.pod.node_name].pods.erase(uid);
     pods_.erase(it);
     return;
@@ -152,7 +154,10 @@ void Desk::leave(PodRecord& record) {
   const bool succeeded = record.pod.phase == PodPhase::Succeeded;
   if (const auto node = nodes_.find(record.pod.node_name); node != nodes_.end())
     node->second.pods.erase(uid);
-  (void)rules_.lift(uid);
+  count_out(uid);
+  volume_waiters_.erase(uid);
+  if (!record.pod.volume_claims.empty())  // somebody may wait for what it had
+    for (const std::string& waiter : volume_waiters_) retries_.emplace(now_, waiter);
   if (record.charged) discharge(record);
   if (record.place) release_leases(record, *record.place);
   if (!record.ask.gang.empty()) gangs_[record.ask.gang].pods.erase(uid);

@@ -37,7 +37,7 @@ Desk::Family& Desk::add_family(const std::string& key) {
 
 // The family of a pod, by its key; empty: no rule concerns it.
 std::string Desk::family_of(const PodRecord& record, const std::vector<const Pod*>& fellows) {
-  std::optional<RuleBook> book = rules_.book(record.pod, fellows);
+  std::optional<RuleBook> book = book_of(record.pod, fellows);
   if (!book) return {};
   std::string key = book->key;
   Family& family = add_family(key);
@@ -109,9 +109,9 @@ void Desk::refresh_families() {
 }
 
 void Desk::refresh(Family& family) {
-  if (!family.book || family.version == rules_.version()) return;
-  family.version = rules_.version();
-  mark_nodes(family, nodes_like(rules_.terms(*family.book)));
+  if (!family.book || family.version == rules_version()) return;
+  family.version = rules_version();
+  mark_nodes(family, nodes_for(*family.book, rules_.terms(*family.book)));
   const std::vector<PreferredTerms> wishes = rules_.wishes(*family.book);
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     const std::string wish = mark_of(family.number, i);
@@ -187,7 +187,10 @@ std::string Desk::tie(const Unit& unit, const Slot& slot, const std::string& key
   if (key.empty()) return key;
   std::string own = slot.pin.empty() ? "beside " + unit.gang + " " + key : key;
   std::set<std::string> nodes{slot.pin};
-  if (slot.pin.empty()) nodes = nodes_like(rules_.terms_beside(*families_.at(key).book, tied));
+  if (slot.pin.empty()) {
+    const RuleBook& book = *families_.at(key).book;
+    nodes = nodes_for(book, rules_.terms_beside(book, tied));
+  }
   mark_nodes(add_family(own), std::move(nodes));
   return own;
 }
@@ -203,8 +206,8 @@ std::vector<std::size_t> Desk::admit(Unit& unit, const std::vector<std::size_t>&
     std::erase_if(left, [&](std::size_t index) {
       const Slot& slot = unit.slots[index];
       const Pod& pod = pods_.at(slot.pod).pod;
-      if (!rules_.allows(pod, slot.place->node)) return false;
-      rules_.place(pod, slot.place->node);
+      if (!may_stand(pod, slot.place->node)) return false;
+      count_in(pod, slot.place->node);
       good.push_back(index);
       return true;
     });
@@ -227,12 +230,12 @@ void Desk::turn_back(Unit& unit, const std::vector<std::size_t>& good) {
   for (Slot& slot : unit.slots) slot.pin.clear();
   for (const std::size_t index : good) {
     Slot& slot = unit.slots[index];
-    (void)rules_.lift(slot.pod);
+    count_out(slot.pod);
     slot.pin = slot.place->node;
   }
   for (Slot& slot : unit.slots) give_back(slot, Outcome::Stopped);
   if (unit.gang.empty()) {
-    const std::optional<RuleBook> book = rules_.book(pods_.at(unit.slots.front().pod).pod);
+    const std::optional<RuleBook> book = book_of(pods_.at(unit.slots.front().pod).pod, {});
     // New sets will do, unless another rule has come to concern it.
     if (unit.families.front() != (book ? book->key : std::string{})) reenter(unit);
     return;
@@ -317,12 +320,6 @@ void Desk::untie_stuck() {
     for (Slot& slot : unit.slots) slot.pin.clear();
     reenter(unit);
   }
-}
-
-// What the rules of a waiting pod leave of the nodes; empty: all.
-std::string Desk::rule_words(const PodRecord& record) {
-  const std::optional<RuleBook> book = rules_.book(record.pod);
-  return book ? rules_.words(*book) : std::string{};
 }
 
 void Desk::put_namespace(const std::string& name, const Labels& labels) {

@@ -250,6 +250,7 @@ void Desk::dissolve(const std::string& id) {
   held_.erase(id);
   hollow_.erase(id);
   forget_families(unit);
+  guards_.erase(id);
   if (!unit.gang.empty()) gangs_[unit.gang].unit.clear();
   std::vector<std::string> pods;
   for (const Slot& slot : unit.slots) {

@@ -193,6 +193,14 @@ std::string PodRules::key_of(const RuleBook& book) const {
 }
 
 LabelTerms PodRules::terms(const RuleBook& book) {
+  if (memo_version_ == version_ && memo_key_ == book.key) return memo_;
+  memo_ = work_out(book);
+  memo_key_ = book.key;
+  memo_version_ = version_;
+  return memo_;
+}
+
+LabelTerms PodRules::work_out(const RuleBook& book) {
   LabelTerms terms;
   add_near(book, terms);
   add_apart(book, terms);

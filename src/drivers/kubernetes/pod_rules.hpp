@@ -32,7 +32,8 @@ struct RuleBook {
   std::vector<TopologySpread> spread;
   std::vector<std::string> others;  // keys of anti-affinities of placed pods that speak of it
   TaskRequest nodes;                // its own node selector, affinity and tolerations
-  bool may_begin = false;           // whom it wants to be near is the pod itself, or starts with it
+  std::string volumes_of;  // uid of the pod whose claims say where it may go; empty: none does
+  bool may_begin = false;  // whom it wants to be near is the pod itself, or starts with it
 };
 
 class PodRules {
@@ -91,6 +92,7 @@ class PodRules {
   void add(const Placed& placed, int sign);
   const std::string* value_at(const std::string& node, const std::string& key) const;
   std::vector<std::string> values_of(const Counts& counts, const std::string& key) const;
+  LabelTerms work_out(const RuleBook& book);
   void add_near(const RuleBook& book, LabelTerms& terms);
   void add_apart(const RuleBook& book, LabelTerms& terms);
   void add_spread(const RuleBook& book, const TopologySpread& rule, LabelTerms& terms);
@@ -103,6 +105,10 @@ class PodRules {
   std::map<std::string, Counter> counters_;         // by text
   std::map<std::string, Apart> apart_;              // by text and topology key
   std::uint64_t version_ = 1;
+  // The last answer: many pods with one key are asked about in a row.
+  std::string memo_key_;
+  std::uint64_t memo_version_ = 0;
+  LabelTerms memo_;
 };
 
 }  // namespace gs::kube

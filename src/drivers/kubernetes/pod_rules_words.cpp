@@ -67,7 +67,7 @@ LabelTerms PodRules::terms_beside(const RuleBook& book, const std::vector<Beside
   Meta& meta = full.speaker;
   for (const auto& [key, apart] : apart_)
     if (speaks_of({apart.term}, apart.speaker, meta)) full.others.push_back(key);
-  LabelTerms found = terms(full);
+  LabelTerms found = work_out(full);
   for (const auto& [pod, node] : beside) (void)lift(pod->meta.uid);
   version_ = before;
   return found;

@@ -41,6 +41,7 @@ Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
     : api_(api),
       options_(std::move(options)),
       clock_(std::move(clock)),
+      live_config_(options_.config, options_.keeps_names),
       objects_(options_.config),
       desk_(desk_options(options_), [this](const Pod& pod) { return objects_.ask(pod); }) {
   BinderOptions binder{options_.config.leases, options_.config.lease_namespace, options_.identity};
@@ -57,6 +58,10 @@ Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
   if (options_.config.leases) follow_leases();
   follow_workloads();
   follow_namespaces();
+  follow_volumes();
+  follow_pod_groups();
+  follow_budgets();
+  follow_config();
 }
 
 Scheduler::~Scheduler() { stop(); }
@@ -89,6 +94,20 @@ void Scheduler::stop() {
 bool Scheduler::is_synced() const {
   const std::lock_guard lock(mutex_);
   return synced_;
+}
+
+std::string Scheduler::trouble() const {
+  for (const auto& source : sources_) {
+    const ReflectorFigures figures = source->reflector->figures();
+    if (figures.is_synced || figures.trouble.empty()) continue;
+    return figures.trouble +
+           (source->is_ours ? "; its definitions come with us: kubectl apply -f api/crds" : "");
+  }
+  const std::string& ns = options_.config.lease_namespace;
+  if (options_.config.leases && is_synced() && !has_lease_namespace_)
+    return "namespace " + ns + ", where leases of GPUs are kept, does not exist: kubectl create " +
+           "namespace " + ns;
+  return {};
 }
 
 void Scheduler::ask(const std::function<void(Desk&)>& f) {
@@ -157,12 +176,15 @@ void Scheduler::carry_out(std::vector<Order> orders) {
 // ---------------------------------------------------------------- what is followed
 
 void Scheduler::follow(Resource resource, std::string name_space, std::string selector,
-                       Reflector::Handler handler) {
+                       Reflector::Handler handler, Need need, std::string name) {
   auto source = std::make_unique<Source>();
+  source->is_ours = resource.group == "gpu.scheduling" || resource.group == "topology.scheduler";
   ReflectorOptions options;
+  options.is_optional = need == Need::IfServed;
   options.resource = std::move(resource);
   options.name_space = std::move(name_space);
   options.label_selector = std::move(selector);
+  if (!name.empty()) options.field_selector = "metadata.name=" + name;
   Source* raw = source.get();
   source->reflector = std::make_unique<Reflector>(
       api_, std::move(options), [this, raw, handler = std::move(handler)](const ObjectChange& c) {
@@ -269,6 +291,7 @@ void Scheduler::follow_workloads() {
 void Scheduler::follow_namespaces() {
   const Resource namespaces{"", "v1", "namespaces", false};
   follow(namespaces, {}, {}, [this](const ObjectChange& change) {
+    if (change.name == options_.config.lease_namespace) has_lease_namespace_ = !is_end(change);
     if (is_end(change)) return;
     Result<Namespace> name_space = decode_namespace(change.object);
     if (!readable(name_space, change, "Namespace")) return;
@@ -289,6 +312,57 @@ void Scheduler::follow_namespaces() {
       reconsider(objects_.put(tenant));
     });
   });
+}
+
+// ---------------------------------------------------------------- volumes and pod groups
+
+void Scheduler::follow_volumes() {
+  const Resource claims{"", "v1", "persistentvolumeclaims", true};
+  follow(claims, {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post([this, ns = std::string(change.name_space), name = std::string(change.name)] {
+        desk_.remove_volume_claim(ns, name);
+      });
+    Result<PersistentVolumeClaim> claim = decode_volume_claim(change.object);
+    if (!readable(claim, change, "PersistentVolumeClaim")) return;
+    post([this, claim = std::move(*claim)] { desk_.put(claim); });
+  });
+  const Resource volumes{"", "v1", "persistentvolumes", false};
+  follow(volumes, {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post([this, name = std::string(change.name)] { desk_.remove_volume(name); });
+    Result<PersistentVolume> volume = decode_volume(change.object);
+    if (!readable(volume, change, "PersistentVolume")) return;
+    post([this, volume = std::move(*volume)] { desk_.put(volume); });
+  });
+  const Resource classes{"storage.k8s.io", "v1", "storageclasses", false};
+  follow(classes, {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post([this, name = std::string(change.name)] { desk_.remove_storage_class(name); });
+    Result<StorageClass> klass = decode_storage_class(change.object);
+    if (!readable(klass, change, "StorageClass")) return;
+    post([this, klass = std::move(*klass)] { desk_.put(klass); });
+  });
+}
+
+void Scheduler::follow_pod_groups() {
+  const std::vector<Resource> styles = {{"scheduling.x-k8s.io", "v1alpha1", "podgroups", true},
+                                        {"scheduling.volcano.sh", "v1beta1", "podgroups", true},
+                                        {"scheduling.run.ai", "v2alpha2", "podgroups", true}};
+  for (const Resource& style : styles)
+    follow(
+        style, {}, {},
+        [this, api = style.group + "/" + style.version](const ObjectChange& change) {
+          if (is_end(change))
+            return post(
+                [this, ns = std::string(change.name_space), name = std::string(change.name)] {
+                  reconsider(objects_.remove_pod_group(ns, name));
+                });
+          Result<PodGroup> group = decode_pod_group(change.object, api);
+          if (!readable(group, change, "PodGroup")) return;
+          post([this, group = std::move(*group)] { reconsider(objects_.put(group)); });
+        },
+        Need::IfServed);
 }
 
 }  // namespace gs::kube

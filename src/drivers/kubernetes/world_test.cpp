@@ -128,6 +128,16 @@ std::string World::add(Pod pod) {
   return uid;
 }
 
+void World::put(const PodDisruptionBudget& budget) {
+  tell_all([budget](Desk& desk) { desk.put(budget); });
+}
+
+void World::configure(const std::vector<std::string>& levels,
+                      const std::vector<std::string>& names) {
+  tell_all(
+      [levels, names](Desk& desk) { EXPECT_TRUE(desk.configure(Config{}, levels, names).ok()); });
+}
+
 std::string World::add_pod(const std::string& name, int gpus, const std::string& gang,
                            int gang_size, const std::string& scheduler, int priority) {
   Pod pod = make_pod(name, gpus, gang, gang_size);

@@ -37,6 +37,8 @@ class World {
   Pod make_pod(const std::string& name, int gpus, const std::string& gang = {},
                int gang_size = 0) const;
   std::string add(Pod pod);
+  void put(const PodDisruptionBudget& budget);
+  void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names);
   void end_pod(const std::string& uid, PodPhase phase);
   void remove_pod(const std::string& uid);
   void bind_by_another(const std::string& uid, const std::string& node, std::vector<int> gpus);
