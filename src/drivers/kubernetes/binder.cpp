@@ -4,24 +4,16 @@
 #include <map>
 #include <set>
 
+#include "drivers/kubernetes/claim_binder.hpp"
 #include "drivers/kubernetes/gpu_leases.hpp"
 #include "wire/json_reader.hpp"
 #include "wire/kube/encode.hpp"
 #include "wire/kube/instances.hpp"
 #include "wire/kube/names.hpp"
 #include "wire/kube/pod.hpp"
-#include "wire/kube/storage.hpp"
 
 namespace gs::kube {
 namespace {
-
-// A volume that has to be made first takes its time: ten minutes at most.
-constexpr Duration kVolumeLook = milliseconds(250);
-constexpr int kVolumeLooks = 2400;
-constexpr int kLooksAtPod = 8;  // every so many of them
-
-const Resource kVolumeClaims{"", "v1", "persistentvolumeclaims", true};
-const Resource kVolumes{"", "v1", "persistentvolumes", false};
 
 constexpr Duration kFirstEvictionWait = seconds(1), kLongestEvictionWait = seconds(30);
 
@@ -73,13 +65,12 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
         clock(std::move(clock_)),
         done(std::move(done_)),
         lease_gone(std::move(lease_gone_)),
-        leases(api, options.lease_namespace, options.identity, clock) {}
+        leases(api, options.lease_namespace, options.identity, clock),
+        claims(api) {}
 
   void bind(Bind order);
   void take(const WorkPtr& work, std::size_t pod, int gpu, const GpuHolder& holder);
   void leases_done(const WorkPtr& work);
-  void prepare(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice);
-  void await_volume(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice, int looks);
   void volume_done(const WorkPtr& work, std::size_t pod, BindFailure failure, std::string message);
   void volumes_done(const WorkPtr& work);
   void give_up(const WorkPtr& work);
@@ -100,6 +91,7 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
   const Done done;
   const LeaseGone lease_gone;
   GpuLeases leases;
+  ClaimBinder claims;
   std::set<std::string> evicting;
   bool stopped = false;
 };
@@ -107,7 +99,10 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
 Binder::Binder(Api& api, BinderOptions options, Clock clock, Done done, LeaseGone lease_gone)
     : impl_(std::make_shared<Impl>(api, std::move(options), std::move(clock), std::move(done),
                                    std::move(lease_gone))) {}
-Binder::~Binder() { impl_->stopped = true; }
+Binder::~Binder() {
+  impl_->stopped = true;
+  impl_->claims.stop();
+}
 
 void Binder::bind(Bind order) { impl_->bind(std::move(order)); }
 void Binder::release(Release order) { impl_->release(order); }
@@ -162,7 +157,11 @@ void Binder::Impl::leases_done(const WorkPtr& work) {
   for (std::size_t i = 0; i < work->order.pods.size(); ++i)
     for (const VolumeChoice& choice : work->order.pods[i].volumes) {
       ++work->open;
-      prepare(work, i, choice);
+      const PodPlace& place = work->order.pods[i];
+      claims.bind(place.pod, place.node, choice,
+                  [self = shared_from_this(), work, i](BindFailure failure, std::string message) {
+                    self->volume_done(work, i, failure, std::move(message));
+                  });
     }
   if (--work->open == 0) volumes_done(work);
 }
@@ -178,75 +177,6 @@ void Binder::Impl::give_up(const WorkPtr& work) {
 }
 
 // ---------------------------------------------------------------- volumes
-
-// A volume that is there is reserved for the claim; else whoever makes volumes is told the node.
-// The controllers of the cluster bind the two.
-void Binder::Impl::prepare(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice) {
-  const PodPlace& place = work->order.pods[pod];
-  ApiRequest request;
-  if (choice.volume.empty()) {
-    const Json patch = {
-        {"metadata",
-         {{"uid", choice.claim_uid}, {"annotations", {{kSelectedNodeAnnotation, place.node}}}}}};
-    request =
-        patch_object(kVolumeClaims, place.pod.ns, choice.claim, PatchType::Merge, patch.dump());
-  } else {
-    const Json patch = {{"metadata",
-                         {{"resourceVersion", choice.volume_version},
-                          {"annotations", {{"pv.kubernetes.io/bound-by-controller", "yes"}}}}},
-                        {"spec",
-                         {{"claimRef",
-                           {{"apiVersion", "v1"},
-                            {"kind", "PersistentVolumeClaim"},
-                            {"namespace", place.pod.ns},
-                            {"name", choice.claim},
-                            {"uid", choice.claim_uid}}}}}};
-    request = patch_object(kVolumes, {}, choice.volume, PatchType::Merge, patch.dump());
-  }
-  api.call(std::move(request), [self = shared_from_this(), work, pod, choice](ApiAnswer answer) {
-    if (answer.ok() || answer.error->may_be_done) return self->await_volume(work, pod, choice, 0);
-    self->volume_done(work, pod, BindFailure::Failed,
-                      "volume of claim " + choice.claim + ": " + answer.error->message);
-  });
-}
-
-void Binder::Impl::await_volume(const WorkPtr& work, std::size_t pod, const VolumeChoice& choice,
-                                int looks) {
-  const PodPlace& place = work->order.pods[pod];
-  const std::string text = "claim " + choice.claim;
-  if (stopped) return;
-  if (looks >= kVolumeLooks)
-    return volume_done(work, pod, BindFailure::Failed, text + " was not bound to a volume in time");
-  // The pod may go while we wait: it is looked at now and then, too.
-  if (looks % kLooksAtPod == kLooksAtPod - 1) {
-    return (void)api.call(
-        read_object(kube::pods(), place.pod.ns, place.pod.name),
-        [self = shared_from_this(), work, pod, choice, looks](ApiAnswer answer) {
-          const Result<Pod> now = answer.ok() ? decode_pod(answer.body) : Result<Pod>(Pod{});
-          const bool gone = answer.ok() ? now && (now->meta.deleted || now->ended())
-                                        : answer.error->reason == ApiReason::NotFound;
-          if (gone) return self->volume_done(work, pod, BindFailure::PodGone, "the pod is gone");
-          self->await_volume(work, pod, choice, looks + 1);
-        });
-  }
-  api.call(read_object(kVolumeClaims, place.pod.ns, choice.claim),
-           [self = shared_from_this(), work, pod, choice, looks, text](ApiAnswer answer) {
-             Result<PersistentVolumeClaim> claim =
-                 answer.ok() ? decode_volume_claim(answer.body)
-                             : Result<PersistentVolumeClaim>(PersistentVolumeClaim{});
-             if (!answer.ok() && answer.error->reason == ApiReason::NotFound)
-               return self->volume_done(work, pod, BindFailure::Failed, text + " is gone");
-             if (answer.ok() && claim && claim->bound)
-               return self->volume_done(work, pod, BindFailure::None, {});
-             // Who makes volumes takes the node back where it can't make one there.
-             if (answer.ok() && claim && choice.volume.empty() && claim->selected_node() == nullptr)
-               return self->volume_done(work, pod, BindFailure::Failed,
-                                        text + ": no volume could be made on the node");
-             self->api.loop().after(kVolumeLook, [self, work, pod, choice, looks] {
-               self->await_volume(work, pod, choice, looks + 1);
-             });
-           });
-}
 
 void Binder::Impl::volume_done(const WorkPtr& work, std::size_t pod, BindFailure failure,
                                std::string message) {

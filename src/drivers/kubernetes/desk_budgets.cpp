@@ -4,7 +4,9 @@
 // they count as the most important ones there can be; of those that it does allow, the least
 // important and youngest are the ones.
 #include <algorithm>
+#include <functional>
 #include <tuple>
+#include <utility>
 
 #include "drivers/kubernetes/desk.hpp"
 

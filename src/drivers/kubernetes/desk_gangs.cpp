@@ -6,6 +6,8 @@
 // are tied. When all are tied, the gang enters the engine like that and starts as a whole. The
 // first place that is found counts: where that leads nowhere, the gang waits and is tried again.
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "drivers/kubernetes/desk.hpp"
 

@@ -1,5 +1,6 @@
 // What pods would rather have, and how rules are put into words.
 #include <algorithm>
+#include <cstdlib>
 
 #include "drivers/kubernetes/pod_rules.hpp"
 #include "drivers/kubernetes/rule_text.hpp"

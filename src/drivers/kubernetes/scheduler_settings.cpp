@@ -1,5 +1,8 @@
 // What administrators say to the scheduler while it runs: its configuration, and disruption
 // budgets.
+#include <tuple>
+
+#include "drivers/kubernetes/object_change.hpp"
 #include "drivers/kubernetes/scheduler.hpp"
 #include "wire/json_reader.hpp"
 #include "wire/kube/encode.hpp"
@@ -7,8 +10,6 @@
 
 namespace gs::kube {
 namespace {
-
-bool is_end(const ObjectChange& change) { return change.kind == ObjectChange::Kind::Deleted; }
 
 ObjectReference reference(const ObjectChange& change, std::string api, std::string kind) {
   return {std::move(api),           std::move(kind),         std::string(change.name_space),
@@ -23,11 +24,7 @@ void Scheduler::follow_budgets() {
     const std::string key = std::string(change.name_space) + "/" + std::string(change.name);
     if (is_end(change)) return post([this, key] { desk_.remove_budget(key); });
     Result<PodDisruptionBudget> budget = decode_disruption_budget(change.object);
-    if (!budget) {
-      log_warn("a disruption budget could not be read",
-               {{"name", key}, {"error", budget.error().message}});
-      return;
-    }
+    if (!readable(budget, change, "PodDisruptionBudget")) return;
     post([this, budget = std::move(*budget)] { desk_.put(budget); });
   });
 }
