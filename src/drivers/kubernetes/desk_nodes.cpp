@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/gpu_mask.hpp"
 #include "drivers/kubernetes/desk.hpp"
 #include "wire/kube/claim.hpp"
 #include "wire/kube/host_ports.hpp"
@@ -204,6 +205,13 @@ void Desk::stand(const std::string& key) {
   bool all = true;
   for (Blocker& blocker : blockers_.at(key)) {
     if (!blocker.job.empty()) continue;
+    // The engine is told only what it will take: whatever it is told makes it look again.
+    const NodeId node = engine_->cluster().find_node(blocker.node);
+    if (!node.valid() ||
+        (engine_->cluster().node(node).free_gpus(View::Now) & gpu_bit(blocker.gpu)) == 0) {
+      all = false;
+      continue;
+    }
     Job job;
     job.id = "others:" + key + "#" + std::to_string(++last_blocker_);
     job.name = key;

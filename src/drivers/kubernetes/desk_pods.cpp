@@ -152,6 +152,11 @@ void Desk::remove_pod(const std::string& uid) {
 void Desk::leave(PodRecord& record) {
   const std::string uid = record.pod.meta.uid;
   const bool succeeded = record.pod.phase == PodPhase::Succeeded;
+  // Leases of a pod that the engine had no place for: nobody else looks at them any more.
+  std::vector<std::string> leases;
+  if (record.ours && !record.place && nodes_.contains(record.pod.node_name))
+    for (const int gpu : devices_of(record))
+      leases.push_back(gpu_lease_name(record.pod.node_name, gpu));
   if (const auto node = nodes_.find(record.pod.node_name); node != nodes_.end())
     node->second.pods.erase(uid);
   count_out(uid);
@@ -172,6 +177,8 @@ void Desk::leave(PodRecord& record) {
     slot_empties(unit, *slot, succeeded);
   }
   if (record.gone) pods_.erase(uid);
+  for (const std::string& name : leases)
+    if (const auto it = leases_.find(name); it != leases_.end()) judge(it->second);
 }
 
 const Pod* Desk::pod(const std::string& uid) const {
