@@ -419,7 +419,7 @@ def a_pod_that_its_budget_keeps_is_not_evicted_while_others_can_be():
     create(pod("urgent", app="urgent", gpus=GPUS, priorityClassName="urgent"))
     bound("urgent")
     left = {one["metadata"]["name"] for one in cluster().get(PODS)["items"]}
-    check("kept" in left and len(left & set(names)) == NODES - 2, f"{left} are left")
+    check("kept" in left and not left >= set(names), f"{left} are left")
     delete(*(left & {*names, "kept", "urgent"}))
 
 
