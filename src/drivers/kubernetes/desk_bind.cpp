@@ -81,8 +81,10 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   if (record.pod.node_name.empty()) count_out(slot.pod);
   give_back(slot, Outcome::Stopped);
   stand_waiting();
-  if (result.failure == BindFailure::LeaseTaken && result.gpu >= 0)
-    lease_taken(place.node, result.gpu, result.holder);
+  const bool taken = result.failure == BindFailure::LeaseTaken && result.gpu >= 0;
+  // The lease of a pod that has gone is on its way out: nobody has to make room meanwhile.
+  const bool leaving = taken && !pods_.contains(result.holder);
+  if (taken && !leaving) lease_taken(place.node, result.gpu, result.holder);
   touch_claim(record);
   will_tell(record);
   if (record.gone || record.pod.ended() || record.pod.meta.deleted ||
@@ -91,9 +93,11 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
     return;
   }
   switch (result.failure) {
+    case BindFailure::LeaseTaken:
+      if (leaving) hold(unit, true);
+      break;
     case BindFailure::None:
     case BindFailure::Sibling:
-    case BindFailure::LeaseTaken:
       break;  // the engine looks for another place at once
     case BindFailure::PodChanged:
     case BindFailure::PodGone:
