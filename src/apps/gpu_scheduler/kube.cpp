@@ -54,6 +54,7 @@ class Kube {
 
   Status start();
   void look();  // now and then, by the main thread
+  void say_trouble();
   void stop();
 
  private:
@@ -74,6 +75,7 @@ class Kube {
   std::unique_ptr<kube::Scheduler> scheduler_;
   std::unique_ptr<HttpServer> http_;
   std::atomic<bool> leads_{false};
+  std::string trouble_;  // as it was said last
 };
 
 Status Kube::read_config() {
@@ -120,6 +122,7 @@ Status Kube::start() {
 }
 
 void Kube::look() {
+  say_trouble();
   if (leads_ == (scheduler_ != nullptr)) return;
   const std::lock_guard lock(mutex_);
   if (!leads_) {
@@ -128,8 +131,21 @@ void Kube::look() {
   }
   log_info("leading", {{"identity", identity_}});
   scheduler_ = std::make_unique<kube::Scheduler>(
-      *api_, kube::SchedulerOptions{config_, identity_, flags_.leader_elect}, wall_clock);
+      *api_,
+      kube::SchedulerOptions{config_, identity_, flags_.leader_elect,
+                             !flags_.scheduler_names.empty()},
+      wall_clock);
   scheduler_->start();
+}
+
+// Once for each.
+void Kube::say_trouble() {
+  const std::string now = scheduler_ != nullptr ? scheduler_->trouble()
+                          : elector_ != nullptr ? elector_->trouble()
+                                                : std::string{};
+  if (now == trouble_) return;
+  trouble_ = now;
+  if (!now.empty()) log_warn("something is missing in the cluster", {{"what", now}});
 }
 
 void Kube::stop() {
@@ -175,8 +191,14 @@ HttpResponse Kube::answer(const HttpRequest& request) {
     const std::lock_guard lock(mutex_);
     const bool standby = flags_.leader_elect && !leads_;
     const bool ready = standby || (scheduler_ != nullptr && scheduler_->is_synced());
-    response.status = ready ? 200 : 503;
-    response.body = fmt::format(R"({{"ready":{},"leads":{}}})", ready, leads_.load());
+    const std::string trouble = scheduler_ != nullptr ? scheduler_->trouble()
+                                : elector_ != nullptr ? elector_->trouble()
+                                                      : std::string{};
+    const bool fine = ready && trouble.empty();
+    response.status = fine ? 200 : 503;
+    Json body{{"ready", fine}, {"leads", leads_.load()}};
+    if (!trouble.empty()) body["reason"] = trouble;
+    response.body = body.dump();
   } else if (request.path == "/metrics") {
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     MetricsText text("gpu_scheduler");

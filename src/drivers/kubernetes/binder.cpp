@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "drivers/kubernetes/claim_binder.hpp"
 #include "drivers/kubernetes/gpu_leases.hpp"
 #include "wire/json_reader.hpp"
 #include "wire/kube/encode.hpp"
@@ -64,11 +65,15 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
         clock(std::move(clock_)),
         done(std::move(done_)),
         lease_gone(std::move(lease_gone_)),
-        leases(api, options.lease_namespace, options.identity, clock) {}
+        leases(api, options.lease_namespace, options.identity, clock),
+        claims(api) {}
 
   void bind(Bind order);
   void take(const WorkPtr& work, std::size_t pod, int gpu, const GpuHolder& holder);
   void leases_done(const WorkPtr& work);
+  void volume_done(const WorkPtr& work, std::size_t pod, BindFailure failure, std::string message);
+  void volumes_done(const WorkPtr& work);
+  void give_up(const WorkPtr& work);
   void send(const WorkPtr& work, std::size_t pod);
   std::string binding_of(const PodPlace& place) const;
   void find_out(const WorkPtr& work, std::size_t pod, const ApiError& error);
@@ -86,6 +91,7 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
   const Done done;
   const LeaseGone lease_gone;
   GpuLeases leases;
+  ClaimBinder claims;
   std::set<std::string> evicting;
   bool stopped = false;
 };
@@ -93,7 +99,10 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
 Binder::Binder(Api& api, BinderOptions options, Clock clock, Done done, LeaseGone lease_gone)
     : impl_(std::make_shared<Impl>(api, std::move(options), std::move(clock), std::move(done),
                                    std::move(lease_gone))) {}
-Binder::~Binder() { impl_->stopped = true; }
+Binder::~Binder() {
+  impl_->stopped = true;
+  impl_->claims.stop();
+}
 
 void Binder::bind(Bind order) { impl_->bind(std::move(order)); }
 void Binder::release(Release order) { impl_->release(order); }
@@ -102,7 +111,7 @@ void Binder::evict(Evict order) {
   if (impl_->evicting.insert(order.pod.uid).second) impl_->evict(order, kFirstEvictionWait);
 }
 
-// ---------------------------------------------------------------- leases, then bindings
+// ---------------------------------------------------------------- leases, volumes, bindings
 
 void Binder::Impl::bind(Bind order) {
   auto work = std::make_shared<Work>();
@@ -143,17 +152,52 @@ void Binder::Impl::leases_done(const WorkPtr& work) {
   const bool all = std::all_of(pods.begin(), pods.end(), [](const PodBound& pod) {
     return pod.failure == BindFailure::None;
   });
-  if (!all) {
-    for (std::size_t i = 0; i < pods.size(); ++i) {
-      if (pods[i].failure == BindFailure::None) pods[i].failure = BindFailure::Sibling;
-      give_back(work, i, nullptr);
+  if (!all) return give_up(work);
+  work->open = 1;
+  for (std::size_t i = 0; i < work->order.pods.size(); ++i)
+    for (const VolumeChoice& choice : work->order.pods[i].volumes) {
+      ++work->open;
+      const PodPlace& place = work->order.pods[i];
+      claims.bind(place.pod, place.node, choice,
+                  [self = shared_from_this(), work, i](BindFailure failure, std::string message) {
+                    self->volume_done(work, i, failure, std::move(message));
+                  });
     }
-    if (!stopped) done(std::move(work->result));
-    return;
+  if (--work->open == 0) volumes_done(work);
+}
+
+// One of the pods can't have what it needs: none is bound.
+void Binder::Impl::give_up(const WorkPtr& work) {
+  auto& pods = work->result.pods;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (pods[i].failure == BindFailure::None) pods[i].failure = BindFailure::Sibling;
+    give_back(work, i, nullptr);
   }
+  if (!stopped) done(std::move(work->result));
+}
+
+// ---------------------------------------------------------------- volumes
+
+void Binder::Impl::volume_done(const WorkPtr& work, std::size_t pod, BindFailure failure,
+                               std::string message) {
+  PodBound& result = work->result.pods[pod];
+  if (failure != BindFailure::None && result.failure == BindFailure::None) {
+    result.failure = failure;
+    result.message = std::move(message);
+  }
+  if (--work->open == 0) volumes_done(work);
+}
+
+void Binder::Impl::volumes_done(const WorkPtr& work) {
+  const auto& pods = work->result.pods;
+  if (std::any_of(pods.begin(), pods.end(),
+                  [](const PodBound& pod) { return pod.failure != BindFailure::None; }))
+    return give_up(work);
   work->open = pods.size();
   for (std::size_t i = 0; i < work->order.pods.size(); ++i) send(work, i);
 }
+
+// ---------------------------------------------------------------- bindings
 
 std::string Binder::Impl::binding_of(const PodPlace& place) const {
   Binding binding;

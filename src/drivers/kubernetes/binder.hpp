@@ -1,5 +1,5 @@
-// Binder: leases first, then Bindings. It carries out what the desk has ordered and tells what came
-// of it; each order gets exactly one answer, also when the API server does not.
+// Binder: leases first, then volumes, then Bindings. It carries out what the desk has ordered and
+// tells what came of it; each order gets exactly one answer, also when the API server does not.
 //
 // Everything happens on the Api's loop. What it does not know (an answer was lost) it looks up: a
 // Binding that was done counts as done. See docs/adr/0010 for why no GPU is given twice.

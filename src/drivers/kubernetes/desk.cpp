@@ -6,6 +6,12 @@
 #include "base/check.hpp"
 
 namespace gs::kube {
+namespace {
+
+// Plans that are turned back by rules between pods are made anew at once, but not for ever.
+constexpr int kRoundsPerCycle = 16;
+
+}  // namespace
 
 PodName name_of(const Pod& pod) { return {pod.meta.ns, pod.meta.name, pod.meta.uid}; }
 
@@ -39,14 +45,59 @@ void Desk::begin(Instant now) {
     reconsider(uid);
   }
   stand_waiting();
+  untie_stuck();
   settle();
 }
 
-bool Desk::wants_cycle() const { return synced_ && engine_->needs_tick(now_); }
+// Nodes lie nowhere while levels change, since their paths are of the old ones.
+Status Desk::configure(const Config& config, std::vector<std::string> levels,
+                       std::vector<std::string> scheduler_names) {
+  Config wanted = config;
+  wanted.refuse_never = false;
+  if (Status told = tell(SetConfig{wanted}); !told) return told;
+  options_.config = std::move(wanted);
+  if (levels != options_.levels) {
+    for (auto& [name, record] : nodes_) {
+      if (!record.node) continue;
+      record.node->domain.clear();
+      touch_node(name);
+    }
+    put_dirty_nodes();
+    options_.levels = std::move(levels);
+    const Status told = tell(SetTopology{options_.levels});
+    CHECK_MSG(told.ok(), told.ok() ? "" : told.error().message);
+  }
+  options_.scheduler_names = std::move(scheduler_names);
+  const auto& names = options_.scheduler_names;
+  for (const std::string& uid : pods_by_age()) {
+    PodRecord& record = pods_.at(uid);
+    const bool was_ours = record.ours;
+    record.ours = std::find(names.begin(), names.end(), record.pod.scheduler_name) != names.end();
+    if (synced_ && record.ours && !was_ours) look_at(record);
+  }
+  settle();
+  return ok_status();
+}
+
+bool Desk::wants_cycle() const {
+  return synced_ && (engine_->needs_tick(now_) || turned_back_ > 0 || !dirty_budgets_.empty() ||
+                     (!ruled_waiting_.empty() && rules_version() != seen_rules_));
+}
 
 void Desk::cycle() {
-  put_dirty_nodes();
-  for (Effect& effect : engine_->tick(now_)) effects_.push_back(std::move(effect));
+  refresh_budgets();
+  for (int round = 0; round < kRoundsPerCycle; ++round) {
+    refresh_families();
+    put_dirty_nodes();
+    turned_back_ = 0;
+    for (Effect& effect : engine_->tick(now_)) effects_.push_back(std::move(effect));
+    settle();
+    solve_turned_back();
+    settle();
+    if (turned_back_ == 0) break;
+  }
+  seen_rules_ = rules_version();
+  untie_stuck();
   settle();
 }
 
@@ -64,6 +115,9 @@ std::optional<Instant> Desk::next_wake() const {
     const LeaseRecord& record = leases_.at(name);
     sooner(std::max(record.seen, record.ordered) + options_.lease_patience);
   }
+  for (const std::string& id : tied_)
+    if (const auto it = units_.find(id); it != units_.end()) sooner(it->second.untie_at);
+  if (turned_back_ > 0) sooner(now_);
   if (!retries_.empty()) sooner(retries_.begin()->first);
   if (!tell_at_.empty()) sooner(tell_at_.begin()->first);
   return wake;
@@ -119,6 +173,10 @@ void Desk::on(const StartTasks& effect) {
     CHECK_MSG(!slot->place, "the engine starts a task that has a place");
     slot->place = place;
     slot->stop = false;
+    if (slot->stage == Stage::Done) {  // it was promised a place before its pod left the unit
+      give_back(*slot, Outcome::Succeeded);
+      continue;
+    }
     if (slot->pod.empty()) continue;  // its pod is still to be made
     if (slot->stage == Stage::Bound) {
       // The engine lost the place of a pod that is bound: its node is gone. The pod has to go, too;
@@ -128,6 +186,8 @@ void Desk::on(const StartTasks& effect) {
     }
     ready.push_back(static_cast<std::size_t>(slot - unit.slots.data()));
   }
+  if (ready.empty()) return;
+  ready = admit(unit, ready);
   if (!ready.empty()) bind(unit, std::move(ready));
 }
 

@@ -26,11 +26,14 @@
 
 #include "drivers/kubernetes/orders.hpp"
 #include "drivers/kubernetes/pod_ask.hpp"
+#include "drivers/kubernetes/pod_rules.hpp"
+#include "drivers/kubernetes/volumes.hpp"
 #include "engine/engine.hpp"
 #include "wire/kube/claim.hpp"
 #include "wire/kube/encode.hpp"
 #include "wire/kube/lease.hpp"
 #include "wire/kube/pod.hpp"
+#include "wire/kube/policy.hpp"
 
 namespace gs::kube {
 
@@ -91,6 +94,18 @@ class Desk {
   void put(const Lease& lease);
   void remove_lease(const std::string& name);
   void put(const Tenant& tenant);
+  void put_namespace(const std::string& name, const Labels& labels);
+  void put(PersistentVolumeClaim claim);
+  void remove_volume_claim(const std::string& ns, const std::string& name);
+  void put(PersistentVolume volume);
+  void remove_volume(const std::string& name);
+  void put(StorageClass storage_class);
+  void remove_storage_class(const std::string& name);
+  void put(PodDisruptionBudget budget);
+  void remove_budget(const std::string& key);
+  // Names, weights and levels of another configuration; nodes come anew after it.
+  Status configure(const Config& config, std::vector<std::string> levels,
+                   std::vector<std::string> scheduler_names);
   void reconsider(const std::string& uid);  // what this pod refers to has changed
   void synced();
 
@@ -121,15 +136,29 @@ class Desk {
     std::optional<TaskPlace> place;  // that the engine gave it
     bool stop = false;               // the engine wants it back
     Instant empty_since;
+    std::string pin;  // node that this plan ties it to; empty: none
   };
 
   struct Unit {
     std::string id;    // of the engine's job
     std::string gang;  // "namespace/name"; empty: a pod by itself
-    std::vector<TaskRequest> groups;
+    int min = 1;       // members without which it does not start
+    TopologyWish topology;
+    std::vector<TaskRequest> groups;    // as the pods ask, without marks
+    std::vector<std::string> families;  // by group; empty: no rule concerns it
     std::vector<Slot> slots;
+    Instant untie_at;
+    Duration tie_pause;
     Instant retry_at;  // while it is held
     Duration backoff;
+  };
+
+  struct Family {
+    int number = 0;
+    int users = 0;                                       // groups of units
+    std::optional<RuleBook> book;                        // nothing: its set was made for one plan
+    std::uint64_t version = 0;                           // of the rules when its sets were made
+    std::map<std::string, std::set<std::string>> marks;  // the nodes that have each
   };
 
   struct PodRecord {
@@ -164,6 +193,7 @@ class Desk {
     DevicesInUse in_use;
     Resources used_by_others;
     std::set<std::string> pods;  // bound here and alive
+    std::set<std::string> marks;
     bool in_engine = false;
     std::string error;  // why the engine does not take it
   };
@@ -179,6 +209,11 @@ class Desk {
     std::string node;
     int gpu = 0;
     std::string job;  // of the engine; empty: the GPU is still taken
+  };
+
+  struct BudgetRecord {
+    PodDisruptionBudget budget;
+    std::set<std::string> units;  // that it keeps
   };
 
   struct BindRecord {
@@ -209,7 +244,8 @@ class Desk {
   std::vector<std::string> pods_by_age() const;
 
   // --- units (desk_units.cpp); units end in dissolve() only, when the engine's job has ended ---
-  Status enter(Unit& unit, const PodRecord& first, const TopologyWish& topology, int min);
+  Job job_of(const Unit& unit, const PodRecord& first) const;  // without groups
+  Status enter(const Unit& unit, const PodRecord& first);
   void form_single(PodRecord& record);
   void refuse(PodRecord& record, std::string message);
   void join_gang(PodRecord& record);
@@ -222,6 +258,49 @@ class Desk {
   void release_held(Unit& unit);
   void dissolve(const std::string& id);
 
+  // --- rules between pods (desk_rules.cpp) ---
+  Family& add_family(const std::string& key);
+  std::string family_of(const PodRecord& record, const std::vector<const Pod*>& fellows);
+  void leave_family(const std::string& key);
+  void forget_families(const Unit& unit);
+  void set_mark(const std::string& mark, std::set<std::string>& nodes, std::set<std::string> now);
+  void mark_nodes(Family& family, std::set<std::string> nodes);
+  std::set<std::string> nodes_like(const LabelTerms& terms) const;
+  void refresh_families();
+  void refresh(Family& family);
+  TaskRequest marked(TaskRequest request, const std::string& key);
+  void regroup(Unit& unit);
+  std::string tie(const Unit& unit, const Slot& slot, const std::string& key,
+                  const std::vector<PodRules::Beside>& tied);
+  std::vector<std::size_t> admit(Unit& unit, const std::vector<std::size_t>& slots);
+  void turn_back(Unit& unit, const std::vector<std::size_t>& good);
+  void step_aside(Slot& slot);
+  void start_over(Unit& unit, const std::string& why);
+  static std::string tied_key(const Unit& unit, const std::string& node);
+  void solve_turned_back();  // desk_gangs.cpp
+  void solve(Unit& unit);
+  std::size_t try_beside(Unit& unit, const std::vector<std::size_t>& tried,
+                         const std::optional<RuleBook>& book, std::set<std::string>& made);
+  void reenter(Unit& unit);
+  void untie_stuck();
+
+  // --- volumes, and both together (desk_volumes.cpp) ---
+  void volumes_changed();
+  void ask_volumes(PodRecord& record);
+  std::uint64_t rules_version() const;
+  std::optional<RuleBook> book_of(const Pod& pod, const std::vector<const Pod*>& fellows) const;
+  std::set<std::string> nodes_for(const RuleBook& book, const LabelTerms& terms) const;
+  bool may_stand(const Pod& pod, const std::string& node);
+  void count_in(const Pod& pod, const std::string& node);
+  void count_out(const std::string& uid);
+  std::string rule_words(const PodRecord& record);
+
+  // --- disruption budgets (desk_budgets.cpp) ---
+  void refresh_budgets();
+  std::set<std::string> guarded_by(const PodDisruptionBudget& budget) const;
+  void change_guard(const std::string& id, int by);
+  void touch_budgets(const PodRecord& record);
+
   // --- binding (desk_bind.cpp) ---
   void bind(Unit& unit, std::vector<std::size_t> slots);
   void evict(PodRecord& record, const std::string& reason, const std::string& message);
@@ -231,6 +310,7 @@ class Desk {
 
   // --- nodes and what others take (desk_nodes.cpp) ---
   void touch_node(const std::string& name) { dirty_nodes_.insert(name); }
+  void offer_ports(const Pod& pod);
   void put_dirty_nodes();
   void forget_places(const std::string& name);
   void lose_gangs(const std::string& name);
@@ -274,12 +354,27 @@ class Desk {
   std::map<std::string, std::vector<Blocker>> blockers_;               // by key
   std::set<std::string> waiting_blockers_;                             // for a GPU to be free
   std::set<std::string> dirty_nodes_;
+  std::set<std::string> ports_;  // amounts of host ports that some pod has named: nodes have them
   std::set<std::pair<std::string, std::string>> dirty_claims_;
   std::set<std::string> wrong_leases_;
   std::set<std::string> held_;                         // units
   std::set<std::string> hollow_;                       // units with an empty slot
   std::set<std::pair<Instant, std::string>> retries_;  // pods to look at again
   std::set<std::pair<Instant, std::string>> tell_at_;  // pods that have to be told something
+  PodRules rules_;
+  Volumes volumes_;
+  std::set<std::string> volume_waiters_;    // pods that wait for something of their claims
+  std::map<std::string, Family> families_;  // by key
+  std::set<int> free_numbers_;              // of families that are no more
+  int last_number_ = 0;
+  std::set<std::string> ruled_waiting_;  // units with a family and, perhaps, a slot without a place
+  std::set<std::string> tied_;           // units with pins that have not started
+  std::set<std::string> unsolved_;       // gangs whose plan was turned back
+  int turned_back_ = 0;                  // plans, in the last round
+  std::uint64_t seen_rules_ = 0;         // version at the end of the last cycle
+  std::map<std::string, BudgetRecord> budgets_;  // by "namespace/name"
+  std::set<std::string> dirty_budgets_;
+  std::map<std::string, int> guards_;  // of units that are the last to leave: budgets
   std::vector<Effect> effects_;
   std::vector<Order> orders_;
   std::uint64_t last_bind_ = 0;

@@ -26,7 +26,9 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
       place.memory_mib = gpu.memory_mib;
     }
     place.index = record.ask.index;
-    place.volume_claims = record.ask.volume_claims;
+    if (!record.pod.volume_claims.empty())
+      if (const auto node = nodes_.find(place.node); node != nodes_.end() && node->second.node)
+        place.volumes = volumes_.choose(record.pod, *node->second.node).value_or(place.volumes);
     slot.stage = Stage::Binding;
     touch_claim(record);
     order.pods.push_back(std::move(place));
@@ -66,6 +68,7 @@ void Desk::bound(Unit& unit, Slot& slot) {
   record.nominated_node.clear();
   nodes_[slot.place->node].pods.insert(slot.pod);
   (void)tell(TaskStarted{slot.task});
+  touch_budgets(record);
   touch_claim(record);
   if (slot.stop) evict(record, "Preempted", "was stopped while it was being bound");
   look_at(record);  // it may have ended while the answer was under way
@@ -75,10 +78,13 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   slot.stage = Stage::Waiting;
   const TaskPlace place = *slot.place;
   PodRecord& record = pods_.at(slot.pod);
+  if (record.pod.node_name.empty()) count_out(slot.pod);
   give_back(slot, Outcome::Stopped);
   stand_waiting();
-  if (result.failure == BindFailure::LeaseTaken && result.gpu >= 0)
-    lease_taken(place.node, result.gpu, result.holder);
+  const bool taken = result.failure == BindFailure::LeaseTaken && result.gpu >= 0;
+  // The lease of a pod that has gone is on its way out: nobody has to make room meanwhile.
+  const bool leaving = taken && !pods_.contains(result.holder);
+  if (taken && !leaving) lease_taken(place.node, result.gpu, result.holder);
   touch_claim(record);
   will_tell(record);
   if (record.gone || record.pod.ended() || record.pod.meta.deleted ||
@@ -87,9 +93,11 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
     return;
   }
   switch (result.failure) {
+    case BindFailure::LeaseTaken:
+      if (leaving) hold(unit, true);
+      break;
     case BindFailure::None:
     case BindFailure::Sibling:
-    case BindFailure::LeaseTaken:
       break;  // the engine looks for another place at once
     case BindFailure::PodChanged:
     case BindFailure::PodGone:
@@ -110,6 +118,9 @@ void Desk::give_back(Slot& slot, Outcome outcome) {
   if (!slot.place) return;
   slot.place.reset();
   slot.stop = false;
+  const Unit& unit = units_.at(slot.task.job);
+  if (!unit.families[static_cast<std::size_t>(slot.task.group)].empty())
+    ruled_waiting_.insert(unit.id);
   (void)tell(TaskEnded{slot.task, outcome});
 }
 

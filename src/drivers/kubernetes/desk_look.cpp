@@ -14,7 +14,13 @@ Result<Explanation> Desk::explain(const std::string& uid) {
   const auto it = pods_.find(uid);
   if (it == pods_.end()) return not_found("there is no such pod");
   const PodRecord& record = it->second;
-  if (!record.unit.empty()) return engine_->explain(record.unit, now_);
+  if (!record.unit.empty()) {
+    Result<Explanation> known = engine_->explain(record.unit, now_);
+    if (known && known->why)
+      if (const std::string rules = rule_words(record); !rules.empty())
+        known->why->sentence += "; " + rules;
+    return known;
+  }
   Explanation known;
   if (record.pod.ended()) {
     known.state = "ended";

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/gpu_mask.hpp"
 #include "drivers/kubernetes/desk.hpp"
 #include "wire/kube/claim.hpp"
+#include "wire/kube/host_ports.hpp"
 #include "wire/kube/instances.hpp"
 #include "wire/kube/names.hpp"
 #include "wire/kube/pod_resources.hpp"
@@ -42,17 +44,24 @@ void Desk::put_node(gs::Node node, DevicesInUse in_use) {
   const std::string name = node.name;
   const bool was_ready = record.node && record.node->ready;
   record.node = std::move(node);
+  rules_.put_node(*record.node);
   if (!synced_) return;
   touch_node(name);
   if (was_ready && !record.node->ready) lose_gangs(name);
 }
 
+// A node that the engine did not know brings its pods, and they change what it offers.
 void Desk::put_dirty_nodes() {
-  for (const std::string& name : std::exchange(dirty_nodes_, {})) {
+  while (!dirty_nodes_.empty()) {
+    const std::string name = *dirty_nodes_.begin();
+    dirty_nodes_.erase(dirty_nodes_.begin());
     const auto it = nodes_.find(name);
     if (it == nodes_.end() || !it->second.node) continue;
     NodeRecord& record = it->second;
     gs::Node node = *record.node;
+    for (const std::string& port : ports_)
+      node.capacity.named.push_back({port, host_port_capacity(port)});
+    for (const std::string& mark : record.marks) set_label(node.labels, mark, {});
     take_off(node.capacity, record.used_by_others);
     if (Status put = tell(PutNode{std::move(node)}); !put) {
       record.error = put.error().message;
@@ -67,11 +76,21 @@ void Desk::put_dirty_nodes() {
   }
 }
 
+// A port that nobody has named yet is an amount that no node has yet.
+void Desk::offer_ports(const Pod& pod) {
+  bool is_new = false;
+  for (const NamedAmount& port : host_port_amounts(pod.host_ports))
+    is_new |= ports_.insert(port.name).second;
+  if (!is_new || !synced_) return;
+  for (const auto& [name, node] : nodes_) touch_node(name);
+}
+
 void Desk::remove_node(const std::string& name) {
   const auto it = nodes_.find(name);
   if (it == nodes_.end()) return;
   NodeRecord& record = it->second;
   record.node.reset();
+  rules_.remove_node(name);
   if (record.in_engine) {
     forget_places(name);
     record.in_engine = false;
@@ -107,6 +126,7 @@ void Desk::lose_gangs(const std::string& name) {
     PodRecord& record = it->second;
     Slot& slot = *slot_of(record);
     if (units_.at(record.unit).gang.empty() || slot.stage != Stage::Bound || !slot.place) continue;
+    if (!slot.pin.empty()) start_over(units_.at(record.unit), "node " + name + " is not ready");
     const std::vector<int> gpus = slot.place->gpus;
     give_back(slot, Outcome::NodeLost);
     block("pod:" + uid, name, gpus);
@@ -185,6 +205,13 @@ void Desk::stand(const std::string& key) {
   bool all = true;
   for (Blocker& blocker : blockers_.at(key)) {
     if (!blocker.job.empty()) continue;
+    // The engine is told only what it will take: whatever it is told makes it look again.
+    const NodeId node = engine_->cluster().find_node(blocker.node);
+    if (!node.valid() ||
+        (engine_->cluster().node(node).free_gpus(View::Now) & gpu_bit(blocker.gpu)) == 0) {
+      all = false;
+      continue;
+    }
     Job job;
     job.id = "others:" + key + "#" + std::to_string(++last_blocker_);
     job.name = key;

@@ -12,9 +12,17 @@ void Desk::put(const Pod& pod) {
   if (pod.ended() && !pods_.contains(uid)) return;
   PodRecord& record = pods_[uid];
   const bool changed = record.pod.meta.resource_version != pod.meta.resource_version;
+  const bool relabelled = record.pod.meta.labels != pod.meta.labels ||
+                          record.pod.meta.deleted.has_value() != pod.meta.deleted.has_value();
+  const std::string stood = relabelled ? rules_.lift(uid) : std::string{};
   record.pod = pod;
+  if (!pod.node_name.empty() && !pod.ended())
+    count_in(record.pod, pod.node_name);
+  else if (!stood.empty())
+    rules_.place(record.pod, stood);
   record.ours = is_ours(pod);
   if (!pod.node_name.empty()) nodes_[pod.node_name].pods.insert(uid);
+  if (!pod.host_ports.empty()) offer_ports(pod);
   if (!synced_) return;
   if (changed && !record.unit.empty()) release_held(units_.at(record.unit));
   look_at(record);
@@ -52,6 +60,7 @@ void Desk::consider(PodRecord& record) {
 
 void Desk::ask(PodRecord& record) {
   record.ask = ask_of_(record.pod);
+  ask_volumes(record);
   if (record.ask.claim.empty()) return;
   claims_[{record.pod.meta.ns, record.ask.claim}].pods.insert(record.pod.meta.uid);
   touch_claim(record);
@@ -101,6 +110,8 @@ void Desk::step_out(PodRecord& record) {
   slot.stage = Stage::Done;
   if (unit.gang.empty())
     (void)tell(CancelJob{unit.id});
+  else if (slot.place)
+    give_back(slot, Outcome::Succeeded);
   else
     (void)tell(AdoptTask{slot.task, {}, {}, {}, now_, true});
 }
@@ -118,6 +129,7 @@ bool Desk::adopt_member(PodRecord& record) {
   slot.stage = Stage::Bound;
   record.place = std::move(place);
   touch_claim(record);
+  touch_budgets(record);
   return true;
 }
 
@@ -126,6 +138,7 @@ void Desk::remove_pod(const std::string& uid) {
   if (it == pods_.end()) return;
   it->second.gone = true;
   if (!synced_) {
+    count_out(uid);
     nodes_[it->second.pod.node_name].pods.erase(uid);
     pods_.erase(it);
     return;
@@ -138,8 +151,17 @@ void Desk::remove_pod(const std::string& uid) {
 void Desk::leave(PodRecord& record) {
   const std::string uid = record.pod.meta.uid;
   const bool succeeded = record.pod.phase == PodPhase::Succeeded;
+  // Leases of a pod that the engine had no place for: nobody else looks at them any more.
+  std::vector<std::string> leases;
+  if (record.ours && !record.place && nodes_.contains(record.pod.node_name))
+    for (const int gpu : devices_of(record))
+      leases.push_back(gpu_lease_name(record.pod.node_name, gpu));
   if (const auto node = nodes_.find(record.pod.node_name); node != nodes_.end())
     node->second.pods.erase(uid);
+  count_out(uid);
+  volume_waiters_.erase(uid);
+  if (!record.pod.volume_claims.empty())  // somebody may wait for what it had
+    for (const std::string& waiter : volume_waiters_) retries_.emplace(now_, waiter);
   if (record.charged) discharge(record);
   if (record.place) release_leases(record, *record.place);
   if (!record.ask.gang.empty()) gangs_[record.ask.gang].pods.erase(uid);
@@ -154,6 +176,8 @@ void Desk::leave(PodRecord& record) {
     slot_empties(unit, *slot, succeeded);
   }
   if (record.gone) pods_.erase(uid);
+  for (const std::string& name : leases)
+    if (const auto it = leases_.find(name); it != leases_.end()) judge(it->second);
 }
 
 const Pod* Desk::pod(const std::string& uid) const {

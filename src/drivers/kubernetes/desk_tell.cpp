@@ -55,6 +55,7 @@ Tell Desk::words_for(const PodRecord& record) {
   const Result<Explanation> known = engine_->explain(record.unit, now_);
   if (!known) return words;
   words.message = known->why ? known->why->sentence : "waits for its turn";
+  if (const std::string rules = rule_words(record); !rules.empty()) words.message += "; " + rules;
   if (known->expected_start)
     words.message += "; expected start " + clock_text(*known->expected_start);
   return words;

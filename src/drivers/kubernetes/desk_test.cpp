@@ -106,6 +106,50 @@ TEST(Desk, a_more_important_pod_evicts_a_lesser_one) {
   EXPECT_EQ(world.pod(greater).node_name, "n1");
 }
 
+TEST(Desk, a_pod_that_its_budget_keeps_is_the_last_to_be_evicted) {
+  World world;
+  world.add_node("n1", 2);
+  world.add_node("n2", 2);
+  Pod pod = world.make_pod("kept", 2);
+  set_label(pod.meta.labels, "app", "kept");
+  const std::string kept = world.add(pod);
+  pod = world.make_pod("lesser", 2);
+  const std::string lesser = world.add(pod);
+  world.play();
+  PodDisruptionBudget budget;
+  budget.meta.name = "budget";
+  budget.meta.ns = "default";
+  budget.selector = LabelSelector{{{"app", LabelOp::In, {"kept"}}}};
+  budget.current = true;
+  world.put(budget);
+  world.play();
+  world.add_pod("greater", 2, {}, 0, "gpu-scheduler", 1000);
+  world.play();
+  EXPECT_TRUE(world.exists(kept));
+  EXPECT_FALSE(world.exists(lesser));
+  world.add_pod("greater-2", 2, {}, 0, "gpu-scheduler", 1000);
+  world.play();
+  EXPECT_TRUE(world.exists(kept)) << "nobody takes the last one either, while it must stay";
+  budget.disruptions_allowed = 1;
+  world.put(budget);
+  world.play();
+  EXPECT_FALSE(world.exists(kept));
+}
+
+TEST(Desk, another_configuration_holds_at_once) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string uid = world.add_pod("a", 2, {}, 0, "late-scheduler");
+  world.play();
+  EXPECT_EQ(world.pod(uid).node_name, "");
+  world.configure({"zone"}, {"gpu-scheduler", "late-scheduler"});
+  world.play();
+  EXPECT_EQ(world.pod(uid).node_name, "n1");
+  world.configure({"spine", "leaf"}, {"gpu-scheduler"});
+  world.play();
+  EXPECT_EQ(world.pod(uid).node_name, "n1") << "what runs, runs";
+}
+
 TEST(Desk, somebody_elses_lease_sends_the_pod_elsewhere) {
   World world(1, false);
   world.add_node("n1", 1);

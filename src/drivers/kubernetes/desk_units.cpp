@@ -14,31 +14,40 @@ constexpr Duration kRefusedAgain = seconds(30);
 
 }  // namespace
 
-Status Desk::enter(Unit& unit, const PodRecord& first, const TopologyWish& topology, int min) {
+Job Desk::job_of(const Unit& unit, const PodRecord& first) const {
   Job job;
   job.id = unit.id;
   job.name = unit.gang.empty() ? first.pod.meta.key() : unit.gang;
   job.tenant = first.ask.tenant;
   job.priority = first.ask.priority;
   job.submitted = first.pod.meta.created;
+  // Room that is made for a gang may turn out to be where its rules forbid it to lie.
+  const bool ruled_gang =
+      unit.slots.size() > 1 && std::any_of(unit.families.begin(), unit.families.end(),
+                                           [](const std::string& key) { return !key.empty(); });
+  job.can_preempt_others = first.pod.may_preempt && !ruled_gang;
+  job.sets[0].topology = unit.topology;
+  return job;
+}
+
+Status Desk::enter(const Unit& unit, const PodRecord& first) {
+  Job job = job_of(unit, first);
   // A namespace that no GpuTenant speaks of is its own tenant, without limits.
   if (!engine_->cluster().find_tenant(job.tenant).valid()) {
     Tenant tenant;
     tenant.id = job.tenant;
     if (Status made = tell(PutTenant{std::move(tenant)}); !made) return made;
   }
-  job.can_preempt_others = first.pod.may_preempt;
-  job.sets[0].topology = topology;
   for (std::size_t g = 0; g < unit.groups.size(); ++g) {
     Group group;
     group.name = "group-" + std::to_string(g);
-    group.request = unit.groups[g];
+    group.request = marked(unit.groups[g], unit.families[g]);
     group.count =
         static_cast<int>(std::count_if(unit.slots.begin(), unit.slots.end(), [&](const Slot& slot) {
           return slot.task.group == static_cast<int>(g);
         }));
     // A minimum below the number of members can be said of like members only.
-    group.min = unit.groups.size() == 1 && min < group.count ? min : 0;
+    group.min = unit.groups.size() == 1 && unit.min < group.count ? unit.min : 0;
     job.groups.push_back(std::move(group));
   }
   return tell(SubmitJob{std::move(job)});
@@ -49,9 +58,11 @@ void Desk::form_single(PodRecord& record) {
   Unit unit;
   unit.id = record.rounds == 0 ? uid : uid + "#" + std::to_string(record.rounds);
   ++record.rounds;
-  unit.groups = {record.ask.request};
-  unit.slots.push_back({TaskRef{unit.id, 0, 0}, uid, Stage::Waiting, {}, false, {}});
-  if (Status entered = enter(unit, record, record.ask.topology, 1); !entered) {
+  unit.topology = record.ask.topology;
+  unit.slots.push_back({TaskRef{unit.id, 0, 0}, uid, Stage::Waiting, {}, false, {}, {}});
+  regroup(unit);
+  if (Status entered = enter(unit, record); !entered) {
+    forget_families(unit);
     refuse(record, entered.error().message);
     return;
   }
@@ -118,23 +129,13 @@ void Desk::form_gang(const std::string& key) {
   Unit unit;
   unit.id = "gang:" + key + "#" + std::to_string(++last_gang_);
   unit.gang = key;
-  std::vector<int> ranks;
-  for (const PodRecord* member : members) {
-    const auto same = std::find(unit.groups.begin(), unit.groups.end(), member->ask.request);
-    const auto group = static_cast<std::size_t>(same - unit.groups.begin());
-    if (same == unit.groups.end()) {
-      unit.groups.push_back(member->ask.request);
-      ranks.push_back(0);
-    }
-    unit.slots.push_back({TaskRef{unit.id, static_cast<int>(group), ranks[group]++},
-                          member->pod.meta.uid,
-                          Stage::Waiting,
-                          {},
-                          false,
-                          {}});
-  }
-  if (Status entered = enter(unit, *members.front(), members.front()->ask.topology, size);
-      !entered) {
+  unit.topology = members.front()->ask.topology;
+  unit.min = size;
+  for (const PodRecord* member : members)
+    unit.slots.push_back({TaskRef{}, member->pod.meta.uid, Stage::Waiting, {}, false, {}, {}});
+  regroup(unit);
+  if (Status entered = enter(unit, *members.front()); !entered) {
+    forget_families(unit);
     for (PodRecord* member : members) refuse(*member, entered.error().message);
     return;
   }
@@ -153,10 +154,10 @@ void Desk::fill(Unit& unit, std::size_t index, PodRecord& record) {
   slot.pod = record.pod.meta.uid;
   record.unit = unit.id;
   record.slot = index;
-  if (slot.place)
-    bind(unit, {index});
-  else
+  if (!slot.place)
     count_members(unit);
+  else if (!admit(unit, {index}).empty())
+    bind(unit, {index});
 }
 
 // While nothing of it is placed, the engine has to know whether it is whole.
@@ -248,6 +249,8 @@ void Desk::dissolve(const std::string& id) {
   units_.erase(it);
   held_.erase(id);
   hollow_.erase(id);
+  forget_families(unit);
+  guards_.erase(id);
   if (!unit.gang.empty()) gangs_[unit.gang].unit.clear();
   std::vector<std::string> pods;
   for (const Slot& slot : unit.slots) {

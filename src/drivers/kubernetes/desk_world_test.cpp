@@ -1,6 +1,7 @@
 // Random histories: pods, gangs and nodes come and go, watches lag, schedulers die between any two
-// writes, two of them work side by side. At every write no GPU has two users (World::check). In the
-// end, when all is quiet, no lease is left behind and no pod waits beside a free place.
+// writes, two of them work side by side. At every write no GPU has two users (World::check), and no
+// pod is sent where rules between pods forbid it (World::check_rules). In the end, when all is
+// quiet, no lease is left behind and no pod waits beside a free place that it may use.
 #include <gtest/gtest.h>
 
 #include "drivers/kubernetes/world_test.hpp"
@@ -10,7 +11,43 @@ namespace {
 
 class Histories : public testing::TestWithParam<int> {};
 
-void act(World& world, Rng& rng, int& names) {
+constexpr const char* kZone = "zone";
+constexpr const char* kHost = "kubernetes.io/hostname";
+
+// Labels and, now and then, rules about pods with such labels.
+Pod with_rules(Pod pod, Rng& rng, bool ruled) {
+  const auto app = [&] { return std::string(rng.chance(0.5) ? "web" : "db"); };
+  set_label(pod.meta.labels, "app", app());
+  if (!ruled) return pod;
+  PodTerm term;
+  term.selector = LabelSelector{{{"app", LabelOp::In, {app()}}}};
+  term.topology_key = rng.chance(0.5) ? kZone : kHost;
+  switch (rng.below(5)) {
+    case 0:
+      pod.pod_anti_affinity.required = {term};
+      break;
+    case 1:
+      pod.pod_affinity.required = {term};
+      break;
+    case 2: {
+      TopologySpread spread;
+      spread.topology_key = term.topology_key;
+      spread.selector = term.selector;
+      pod.spread = {spread};
+      break;
+    }
+    case 3:
+      pod.host_ports = {{rng.chance(0.5) ? "0.0.0.0" : "10.0.0.1", 80, "TCP"}};
+      break;
+    default:
+      pod.pod_anti_affinity.preferred = {term};
+      pod.pod_anti_affinity.preferred[0].weight = 10;
+      break;
+  }
+  return pod;
+}
+
+void act(World& world, Rng& rng, int& names, bool rules) {
   std::vector<std::string> running, all;
   for (const auto& [uid, pod] : world.pods()) {
     all.push_back(uid);
@@ -19,14 +56,22 @@ void act(World& world, Rng& rng, int& names) {
   switch (rng.below(10)) {
     case 0:
     case 1:
-    case 2:
-      world.add_pod("p" + std::to_string(++names), 1 + static_cast<int>(rng.below(4)), {}, 0,
-                    "gpu-scheduler", static_cast<int>(rng.below(3)) * 100);
+    case 2: {
+      Pod pod = world.make_pod("p" + std::to_string(++names), 1 + static_cast<int>(rng.below(4)));
+      pod.priority = static_cast<int>(rng.below(3)) * 100;
+      world.add(rules ? with_rules(pod, rng, rng.chance(0.6)) : pod);
       break;
+    }
     case 3: {
       const std::string gang = "g" + std::to_string(++names);
       const int size = 2 + static_cast<int>(rng.below(3));
-      for (int i = 0; i < size; ++i) world.add_pod(gang + "-" + std::to_string(i), 2, gang, size);
+      Rng alike(rng.next());
+      const bool ruled = rules && rng.chance(0.5);
+      for (int i = 0; i < size; ++i) {
+        const Pod pod = world.make_pod(gang + "-" + std::to_string(i), 2, gang, size);
+        Rng member = alike;  // the same rules for all
+        world.add(rules ? with_rules(pod, member, ruled) : pod);
+      }
       break;
     }
     case 4:
@@ -70,27 +115,32 @@ void look(World& world) {
     if (pod.scheduler_name != "gpu-scheduler" || pod.meta.annotation("test/gang") != nullptr)
       continue;
     const auto needs = static_cast<int>(pod.containers[0].limits[0].amount.value());
-    for (const auto& [name, node] : world.nodes())
+    for (const auto& [name, node] : world.nodes()) {
+      if (!broken_rule(pod, name, world.standing(), world.nodes()).empty()) continue;
       EXPECT_LT(static_cast<int>(node.gpus.size()) - used[name], needs)
           << uid << " waits although " << name << " has room";
+    }
   }
 }
 
-void play_history(int seed, int schedulers) {
+void play_history(int seed, int schedulers, bool rules) {
   Rng rng(static_cast<std::uint64_t>(seed));
   World world(schedulers, schedulers == 1);
-  for (int i = 0; i < 4; ++i) world.add_node("n" + std::to_string(i), 4);
+  for (int i = 0; i < 4; ++i)
+    world.add_node("n" + std::to_string(i), 4, {{kZone, i < 2 ? "a" : "b"}});
   int names = 0;
   for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
-    if (rng.chance(0.15)) act(world, rng, names);
+    if (rng.chance(0.15)) act(world, rng, names, rules);
     if (rng.chance(0.1)) world.kill_evicted();
     world.step(rng.below(world.schedulers()), rng);
   }
   if (!testing::Test::HasFailure()) look(world);
 }
 
-TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), 1); }
-TEST_P(Histories, of_two_schedulers_at_once) { play_history(GetParam() + 1000, 2); }
+TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), 1, false); }
+TEST_P(Histories, of_two_schedulers_at_once) { play_history(GetParam() + 1000, 2, false); }
+TEST_P(Histories, of_pods_with_rules_about_each_other) { play_history(GetParam() + 2000, 1, true); }
+TEST_P(Histories, of_rules_and_two_schedulers) { play_history(GetParam() + 3000, 2, true); }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(0, 60));
 

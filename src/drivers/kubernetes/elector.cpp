@@ -77,8 +77,8 @@ struct Elector::Impl : std::enable_shared_from_this<Elector::Impl> {
   std::function<void()> released;
 
   std::atomic<Clock::rep> leads_until = 0;
-  mutable std::mutex mutex;  // of holder
-  std::string holder;
+  mutable std::mutex mutex;  // of holder and trouble
+  std::string holder, trouble;
 
   void try_now();
   void ask();
@@ -99,8 +99,13 @@ struct Elector::Impl : std::enable_shared_from_this<Elector::Impl> {
     const auto found = seen.find("spec");
     return seen.is_object() && found != seen.end() && found->is_object() ? *found : none;
   }
+  void set_trouble(std::string text) {
+    const std::lock_guard lock(mutex);
+    trouble = std::move(text);
+  }
   void remember_holder() {
     const std::lock_guard lock(mutex);
+    trouble.clear();
     holder = text_at(spec(), "holderIdentity");
   }
   ApiRequest prepared(ApiRequest request) const {
@@ -133,6 +138,7 @@ void Elector::Impl::answered(const ApiAnswer& answer) {
   Json lease = answer.ok() ? Json::parse(answer.body, nullptr, false) : Json();
   if (!lease.is_object()) {
     last_error = answer.ok() ? "the lease could not be read" : answer.error->message;
+    set_trouble("lease " + options.name_space + "/" + options.name + ": " + last_error);
     return plan_next();
   }
   observe(std::move(lease));
@@ -201,6 +207,10 @@ void Elector::Impl::taken(const ApiAnswer& answer) {
     return plan_next();
   }
   last_error = answer.ok() ? "the lease could not be read" : answer.error->message;
+  set_trouble(!answer.ok() && answer.error->reason == ApiReason::NotFound
+                  ? "namespace " + options.name_space +
+                        " does not exist: kubectl create namespace " + options.name_space
+                  : last_error);
   const bool was_written = !answer.ok() && (answer.error->reason == ApiReason::Conflict ||
                                             answer.error->reason == ApiReason::AlreadyExists ||
                                             answer.error->reason == ApiReason::NotFound);
@@ -307,6 +317,11 @@ void Elector::stop(std::function<void()> done) {
 
 bool Elector::is_leader() const {
   return Clock::now().time_since_epoch().count() < impl_->leads_until;
+}
+
+std::string Elector::trouble() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->trouble;
 }
 
 std::string Elector::leader() const {

@@ -44,6 +44,8 @@ class Elector {
   bool is_leader() const;
   // Who leads, as far as we know; empty: nobody.
   std::string leader() const;
+  // Why the lease could not be read or written the last time; empty: it could.
+  std::string trouble() const;
 
  private:
   struct Impl;

@@ -19,13 +19,6 @@ bool waits(PodAsk& ask, const char* reason, std::string message) {
 
 // Rules that would be broken if nobody looked at them: such a pod waits rather than lies wrong.
 const char* unknown_rule(const Pod& pod) {
-  if (!pod.pod_affinity.required.empty()) return "affinity to other pods";
-  if (!pod.pod_anti_affinity.required.empty()) return "anti-affinity to other pods";
-  if (std::any_of(pod.spread.begin(), pod.spread.end(),
-                  [](const TopologySpread& spread) { return spread.required; }))
-    return "topology spread";
-  if (!pod.host_ports.empty()) return "host ports";
-  if (!pod.volume_claims.empty()) return "volume claims";
   if (!pod.device_claims.empty()) return "resource claims";
   return nullptr;
 }
@@ -283,6 +276,13 @@ std::map<std::string, std::vector<int>> Objects::in_use(const std::string& node)
     for (const Device& device : it->second.devices)
       for (const std::string& uid : device.in_use_by) users[uid].push_back(device.gpu.index);
   return users;
+}
+
+std::vector<gs::Node> Objects::set_config(SchedulerConfig config) {
+  config_ = std::move(config);
+  std::vector<gs::Node> nodes;
+  for (const auto& [name, node] : nodes_) nodes.push_back(*node_of(name));
+  return nodes;
 }
 
 }  // namespace gs::kube

@@ -55,6 +55,8 @@ class Objects {
   std::map<std::string, std::vector<int>> in_use(const std::string& node) const;
 
   const SchedulerConfig& config() const { return config_; }
+  // All nodes as the new configuration reads them.
+  std::vector<gs::Node> set_config(SchedulerConfig config);
 
  private:
   using Key = std::pair<std::string, std::string>;  // namespace, name

@@ -95,7 +95,7 @@ TEST(Objects, a_map_that_names_an_unknown_node_or_gpu_is_told) {
 TEST(Objects, rules_that_nobody_looks_at_make_a_pod_wait) {
   Objects objects{SchedulerConfig{}};
   Pod one = pod("a");
-  one.host_ports = {{"0.0.0.0", 80, "TCP"}};
+  one.device_claims = {"gpu"};
   EXPECT_EQ(objects.ask(one).reason, "NotSupported");
 }
 

@@ -17,6 +17,13 @@ struct PodName {
   bool operator==(const PodName&) const = default;
 };
 
+// What a claim gets that waits for its pod's node.
+struct VolumeChoice {
+  std::string claim, claim_uid;  // of the pod's namespace
+  std::string volume;            // empty: one is made on the node
+  std::string volume_version;    // as it was when it was chosen
+};
+
 // A pod and the devices that it gets. Its lease names `pod` as holder.
 struct PodPlace {
   PodName pod;
@@ -26,11 +33,11 @@ struct PodPlace {
   std::string node;
   std::vector<int> gpus;
   std::vector<MigPlace> mig;
-  std::string visible_devices;             // what CUDA_VISIBLE_DEVICES will be
-  int milli = 0;                           // of each GPU; 0: whole GPUs
-  std::int64_t memory_mib = 0;             // of each GPU that is shared; 0: not limited
-  int index = -1;                          // among its siblings; -1: none
-  std::vector<std::string> volume_claims;  // that wait for the pod's node
+  std::string visible_devices;        // what CUDA_VISIBLE_DEVICES will be
+  int milli = 0;                      // of each GPU; 0: whole GPUs
+  std::int64_t memory_mib = 0;        // of each GPU that is shared; 0: not limited
+  int index = -1;                     // among its siblings; -1: none
+  std::vector<VolumeChoice> volumes;  // before it is bound
 };
 
 // All leases of all these pods, then all their Bindings; or none of the leases.

@@ -17,7 +17,6 @@ struct PodAsk {
   TopologyWish topology;  // of the whole gang
   int index = -1;     // among its siblings: completion index, ordinal, line of its map; -1: none
   std::string claim;  // name of its GpuClaim; empty: none
-  std::vector<std::string> volume_claims;  // that wait for the pod's node
   // Why it can't be placed yet: something that it refers to is missing or wrong.
   std::string waits_for;
   std::string reason;  // one word for that: "ClaimMissing"

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <random>
 #include <utility>
 
@@ -11,6 +12,12 @@
 #include "wire/kube/meta.hpp"
 
 namespace gs::kube {
+namespace {
+
+// How soon something that was not served is looked for again.
+constexpr Duration kServedAgain = seconds(15);
+
+}  // namespace
 
 struct Reflector::Impl : std::enable_shared_from_this<Reflector::Impl> {
   Impl(Api& the_api, ReflectorOptions the_options, Handler the_handler)
@@ -50,12 +57,16 @@ struct Reflector::Impl : std::enable_shared_from_this<Reflector::Impl> {
 
   std::atomic<bool> is_stopped = false, is_synced = false;
   std::atomic<std::uint64_t> lists = 0, watches = 0, failed = 0, events = 0;
+  mutable std::mutex mutex;  // of trouble
+  std::string trouble;
 
   void go_on();
   void list(std::string next);
   void listed(ApiAnswer answer);
   Result<ListMeta> take_page(std::string_view body);
   void finish_list();
+  void not_served();
+  void set_trouble(std::string text);
   void watch();
   void received(std::string_view piece);
   void take_frame(std::string_view line);
@@ -133,6 +144,7 @@ void Reflector::Impl::listed(ApiAnswer answer) {
   if (!answer.ok()) {
     // The rest of a list that is too old can't be had: next time in one piece.
     if (answer.error->reason == ApiReason::Expired) page = 0;
+    if (answer.error->reason == ApiReason::NotFound && options.is_optional) return not_served();
     failed_once(*answer.error);
     return pause_and_go_on(answer.error->retry_after);
   }
@@ -180,11 +192,27 @@ void Reflector::Impl::finish_list() {
   page = options.page;
   failures = 0;
   is_synced = true;
+  set_trouble({});
   if (is_stopped) return;
   ObjectChange synced;
   synced.resource_version = resource_version;
   handler(synced);
   go_on();
+}
+
+// What it would list may be installed later.
+void Reflector::Impl::not_served() {
+  if (!is_synced.exchange(true)) {
+    ObjectChange synced;
+    handler(synced);
+  }
+  if (is_stopped) return;
+  timer = loop.after(kServedAgain, [self = shared_from_this()] { self->go_on(); });
+}
+
+void Reflector::Impl::set_trouble(std::string text) {
+  const std::lock_guard lock(mutex);
+  trouble = std::move(text);
 }
 
 // ------------------------------------------------------------------------------------- watching
@@ -265,6 +293,9 @@ void Reflector::Impl::watch_ended(ApiAnswer answer) {
 
 void Reflector::Impl::failed_once(const ApiError& error) {
   ++failed;
+  set_trouble(error.reason == ApiReason::NotFound
+                  ? options.resource.text() + " is not served by the API server"
+                  : options.resource.text() + ": " + error.message);
   if (failures > 0) return;  // said once for each outage
   log_warn("following a resource was interrupted", {{"resource", options.resource.text()},
                                                     {"reason", to_string(error.reason)},
@@ -298,7 +329,9 @@ void Reflector::stop() {
 }
 
 ReflectorFigures Reflector::figures() const {
-  return {impl_->lists, impl_->watches, impl_->failed, impl_->events, impl_->is_synced};
+  const std::lock_guard lock(impl_->mutex);
+  return {impl_->lists,  impl_->watches,   impl_->failed,
+          impl_->events, impl_->is_synced, impl_->trouble};
 }
 
 }  // namespace gs::kube

@@ -21,6 +21,7 @@ struct ReflectorOptions {
   Resource resource;
   std::string name_space;  // empty: all
   std::string label_selector, field_selector;
+  bool is_optional = false;  // where it is not served, nothing of it is there
   int page = 500;
   Duration watch_timeout = minutes(5);  // a watch ends after one to two of these, and is resumed
   Duration stall = seconds(20);         // so much longer without a byte, and it is taken for dead
@@ -39,6 +40,7 @@ struct ObjectChange {
 struct ReflectorFigures {
   std::uint64_t lists = 0, watches = 0, failures = 0, events = 0;
   bool is_synced = false;  // a list was complete
+  std::string trouble;     // why it could not be read the last time; empty: it could
 };
 
 class Reflector {

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "base/check.hpp"
+#include "drivers/kubernetes/object_change.hpp"
 #include "wire/kube/names.hpp"
 
 namespace gs::kube {
@@ -22,25 +23,13 @@ DeskOptions desk_options(const SchedulerOptions& options) {
   return desk;
 }
 
-// An object that can't be read is skipped, and said so: it must not stop all the others.
-template <typename Decoded>
-bool readable(const Result<Decoded>& object, const ObjectChange& change, const char* kind) {
-  if (object) return true;
-  log_warn("an object could not be read", {{"kind", kind},
-                                           {"namespace", std::string(change.name_space)},
-                                           {"name", std::string(change.name)},
-                                           {"error", object.error().message}});
-  return false;
-}
-
-bool is_end(const ObjectChange& change) { return change.kind == ObjectChange::Kind::Deleted; }
-
 }  // namespace
 
 Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
     : api_(api),
       options_(std::move(options)),
       clock_(std::move(clock)),
+      live_config_(options_.config, options_.keeps_names),
       objects_(options_.config),
       desk_(desk_options(options_), [this](const Pod& pod) { return objects_.ask(pod); }) {
   BinderOptions binder{options_.config.leases, options_.config.lease_namespace, options_.identity};
@@ -57,6 +46,10 @@ Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
   if (options_.config.leases) follow_leases();
   follow_workloads();
   follow_namespaces();
+  follow_volumes();
+  follow_pod_groups();
+  follow_budgets();
+  follow_config();
 }
 
 Scheduler::~Scheduler() { stop(); }
@@ -89,6 +82,20 @@ void Scheduler::stop() {
 bool Scheduler::is_synced() const {
   const std::lock_guard lock(mutex_);
   return synced_;
+}
+
+std::string Scheduler::trouble() const {
+  for (const auto& source : sources_) {
+    const ReflectorFigures figures = source->reflector->figures();
+    if (figures.is_synced || figures.trouble.empty()) continue;
+    return figures.trouble +
+           (source->is_ours ? "; its definitions come with us: kubectl apply -f api/crds" : "");
+  }
+  const std::string& ns = options_.config.lease_namespace;
+  if (options_.config.leases && is_synced() && !has_lease_namespace_)
+    return "namespace " + ns + ", where leases of GPUs are kept, does not exist: kubectl create " +
+           "namespace " + ns;
+  return {};
 }
 
 void Scheduler::ask(const std::function<void(Desk&)>& f) {
@@ -184,12 +191,15 @@ void Scheduler::carry_out(std::vector<Order> orders) {
 // ---------------------------------------------------------------- what is followed
 
 void Scheduler::follow(Resource resource, std::string name_space, std::string selector,
-                       Reflector::Handler handler) {
+                       Reflector::Handler handler, Need need, std::string name) {
   auto source = std::make_unique<Source>();
+  source->is_ours = resource.group == "gpu.scheduling" || resource.group == "topology.scheduler";
   ReflectorOptions options;
+  options.is_optional = need == Need::IfServed;
   options.resource = std::move(resource);
   options.name_space = std::move(name_space);
   options.label_selector = std::move(selector);
+  if (!name.empty()) options.field_selector = "metadata.name=" + name;
   Source* raw = source.get();
   source->reflector = std::make_unique<Reflector>(
       api_, std::move(options), [this, raw, handler = std::move(handler)](const ObjectChange& c) {
@@ -297,10 +307,14 @@ void Scheduler::follow_workloads() {
 void Scheduler::follow_namespaces() {
   const Resource namespaces{"", "v1", "namespaces", false};
   follow(namespaces, {}, {}, [this](const ObjectChange& change) {
+    if (change.name == options_.config.lease_namespace) has_lease_namespace_ = !is_end(change);
     if (is_end(change)) return;
     Result<Namespace> name_space = decode_namespace(change.object);
     if (!readable(name_space, change, "Namespace")) return;
-    post([this, ns = std::move(*name_space)] { reconsider(objects_.put(ns)); });
+    post([this, ns = std::move(*name_space)] {
+      desk_.put_namespace(ns.meta.name, ns.meta.labels);
+      reconsider(objects_.put(ns));
+    });
   });
   const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};
   follow(tenants, {}, {}, [this](const ObjectChange& change) {

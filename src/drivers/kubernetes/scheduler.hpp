@@ -5,6 +5,7 @@
 // It begins to decide when every reflector has seen its whole list.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "base/log.hpp"
 #include "drivers/kubernetes/binder.hpp"
 #include "drivers/kubernetes/desk.hpp"
+#include "drivers/kubernetes/live_config.hpp"
 #include "drivers/kubernetes/objects.hpp"
 #include "drivers/kubernetes/reflector.hpp"
 #include "drivers/kubernetes/teller.hpp"
@@ -25,8 +27,9 @@ namespace gs::kube {
 
 struct SchedulerOptions {
   SchedulerConfig config;
-  std::string identity;  // unique among schedulers
-  bool alone = true;     // leader election is on
+  std::string identity;      // unique among schedulers
+  bool alone = true;         // leader election is on
+  bool keeps_names = false;  // those of the command line
 };
 
 class Scheduler {
@@ -43,6 +46,8 @@ class Scheduler {
   void stop();
 
   bool is_synced() const;
+  // What is missing in the cluster, in one sentence; empty: nothing. From any thread.
+  std::string trouble() const;
   // Runs f on the writer's thread, between turns, and waits for it. Not from the loop.
   void ask(const std::function<void(Desk&)>& f);
   std::string metrics();  // in Prometheus' text format; as ask()
@@ -52,7 +57,9 @@ class Scheduler {
   struct Source {
     std::unique_ptr<Reflector> reflector;
     bool is_synced = false;
+    bool is_ours = false;  // of a custom resource that comes with us
   };
+  enum class Need { Always, IfServed };
 
   void post(News news);
   void run();
@@ -61,19 +68,29 @@ class Scheduler {
   void pod_seen(const Pod& pod);
   void carry_out(std::vector<Order> orders);
   void follow(Resource resource, std::string name_space, std::string selector,
-              Reflector::Handler handler);
+              Reflector::Handler handler, Need need = Need::Always, std::string name = {});
   void follow_pods();
   void follow_nodes();
   void follow_claims();
   void follow_leases();
   void follow_workloads();
   void follow_namespaces();
+  void follow_volumes();
+  void follow_pod_groups();
+  void follow_budgets();
+  void follow_config();
+  void follow_config_map(const std::string& ns, ConfigSource source);
+  void take_config(ConfigSource source, const ObjectReference& object,
+                   const Result<SchedulerConfig>& config);
+  void apply_config();
+  void say_config(const ObjectReference& object, const std::string& error);
   void put_node(std::optional<gs::Node> node);
   void reconsider(const Uids& uids);
 
   Api& api_;
   const SchedulerOptions options_;
   const Clock clock_;
+  LiveConfig live_config_;
   Objects objects_;
   Desk desk_;
   TopologyMetrics metrics_;
@@ -86,6 +103,7 @@ class Scheduler {
   std::vector<News> inbox_;
   std::size_t not_synced_ = 0;
   bool synced_ = false;
+  std::atomic<bool> has_lease_namespace_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };

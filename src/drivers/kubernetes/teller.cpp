@@ -68,18 +68,26 @@ void Teller::tell(const Tell& words) {
 }
 
 void Teller::note(const Note& note) {
+  note_about({"v1", "Pod", note.pod.ns, note.pod.name, note.pod.uid, {}}, note.warning, note.reason,
+             note.message);
+}
+
+// What is in no namespace has its events in "default".
+void Teller::note_about(const ObjectReference& object, bool warning, const std::string& reason,
+                        const std::string& message) {
   Event event;
-  event.about = {"v1", "Pod", note.pod.ns, note.pod.name, note.pod.uid, {}};
-  event.name = event_name(event.about, note.reason, note.message);
-  event.reason = note.reason;
-  event.action = note.warning ? "Scheduling" : "Binding";
-  event.note = note.message;
-  event.warning = note.warning;
+  event.about = object;
+  event.name = event_name(event.about, reason, message);
+  event.reason = reason;
+  event.action = warning ? "Scheduling" : "Binding";
+  event.note = message;
+  event.warning = warning;
   event.at = impl_->clock();
   event.controller = impl_->options.controller;
   event.instance = impl_->options.instance;
-  impl_->put("event/" + note.pod.uid + "/" + note.reason,
-             create_object(events(), note.pod.ns, encode_event(event)));
+  impl_->put(
+      "event/" + object.uid + "/" + reason,
+      create_object(events(), object.ns.empty() ? "default" : object.ns, encode_event(event)));
 }
 
 void Teller::tell_claim(const TellClaim& told) {

@@ -13,6 +13,7 @@
 
 #include "drivers/kubernetes/api.hpp"
 #include "drivers/kubernetes/orders.hpp"
+#include "wire/kube/encode.hpp"
 
 namespace gs::kube {
 
@@ -35,6 +36,8 @@ class Teller {
 
   void tell(const Tell& words);
   void note(const Note& note);
+  void note_about(const ObjectReference& object, bool warning, const std::string& reason,
+                  const std::string& message);
   void tell_claim(const TellClaim& status);
 
  private:

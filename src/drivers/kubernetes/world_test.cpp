@@ -44,6 +44,7 @@ void World::start(Scheduler& scheduler) {
   ++scheduler.life;
   scheduler.news.clear();
   scheduler.writes.clear();
+  scheduler.binds.clear();
   Tenant team;
   team.id = "team";
   scheduler.desk->begin(now_);
@@ -73,9 +74,11 @@ void World::changed(Lease& lease) {
 
 // ---------------------------------------------------------------- users, controllers, kubelets
 
-void World::add_node(const std::string& name, int gpus) {
+void World::add_node(const std::string& name, int gpus, const Labels& labels) {
   gs::Node node;
   node.name = name;
+  node.labels = labels;
+  set_label(node.labels, "kubernetes.io/hostname", name);
   node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
   for (int i = 0; i < gpus; ++i) {
     Gpu gpu;
@@ -99,15 +102,13 @@ void World::remove_node(const std::string& name) {
   tell_all([name](Desk& desk) { desk.remove_node(name); });
 }
 
-std::string World::add_pod(const std::string& name, int gpus, const std::string& gang,
-                           int gang_size, const std::string& scheduler, int priority) {
+Pod World::make_pod(const std::string& name, int gpus, const std::string& gang,
+                    int gang_size) const {
   Pod pod;
   pod.meta.name = name;
   pod.meta.ns = "default";
   pod.meta.uid = "uid-" + name;
-  pod.meta.created = now_;
-  pod.scheduler_name = scheduler;
-  pod.priority = priority;
+  pod.scheduler_name = "gpu-scheduler";
   if (!gang.empty()) {
     set_label(pod.meta.annotations, kTestGang, gang);
     set_label(pod.meta.annotations, kTestSize, std::to_string(gang_size));
@@ -117,8 +118,32 @@ std::string World::add_pod(const std::string& name, int gpus, const std::string&
   container.limits = {{std::string(kGpuResource), *parse_quantity(std::to_string(gpus))}};
   container.requests = container.limits;
   pod.containers.push_back(container);
-  changed(pods_[pod.meta.uid] = pod);
-  return pod.meta.uid;
+  return pod;
+}
+
+std::string World::add(Pod pod) {
+  const std::string uid = pod.meta.uid;
+  pod.meta.created = now_;
+  changed(pods_[uid] = std::move(pod));
+  return uid;
+}
+
+void World::put(const PodDisruptionBudget& budget) {
+  tell_all([budget](Desk& desk) { desk.put(budget); });
+}
+
+void World::configure(const std::vector<std::string>& levels,
+                      const std::vector<std::string>& names) {
+  tell_all(
+      [levels, names](Desk& desk) { EXPECT_TRUE(desk.configure(Config{}, levels, names).ok()); });
+}
+
+std::string World::add_pod(const std::string& name, int gpus, const std::string& gang,
+                           int gang_size, const std::string& scheduler, int priority) {
+  Pod pod = make_pod(name, gpus, gang, gang_size);
+  pod.scheduler_name = scheduler;
+  pod.priority = priority;
+  return add(std::move(pod));
 }
 
 void World::end_pod(const std::string& uid, PodPhase phase) {
@@ -267,7 +292,48 @@ void World::carry_out(Scheduler& scheduler, const Order& order) {
   }
 }
 
+std::vector<Standing> World::standing() const {
+  std::vector<Standing> all;
+  for (const auto& [uid, pod] : pods_)
+    if (!pod.node_name.empty() && !pod.ended()) all.push_back({&pod, pod.node_name});
+  return all;
+}
+
+void World::check_rules(const Scheduler& scheduler, const Bind& bind) const {
+  // Two schedulers do not know of each other's plans.
+  if (schedulers_.size() > 1) return;
+  std::vector<Standing> all = standing();
+  const auto unbound = [&](const PodPlace& place) {
+    const auto it = pods_.find(place.pod.uid);
+    return it != pods_.end() && it->second.node_name.empty() ? &it->second : nullptr;
+  };
+  for (const auto& [id, other] : scheduler.binds)
+    for (const PodPlace& place : other.pods)
+      if (const Pod* pod = unbound(place)) all.push_back({pod, place.node});
+  std::vector<const PodPlace*> left;
+  for (const PodPlace& place : bind.pods)
+    if (unbound(place) != nullptr) left.push_back(&place);
+  const bool up_to_date = scheduler.news.empty();
+  std::string why;
+  for (bool progress = true; progress && !left.empty();) {
+    progress = false;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      const Pod& pod = *unbound(*left[i]);
+      why = up_to_date ? broken_rule(pod, left[i]->node, all, nodes_)
+                       : conflict_with(pod, left[i]->node, all, nodes_);
+      if (!why.empty()) continue;
+      all.push_back({&pod, left[i]->node});
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(i--));
+      progress = true;
+    }
+  }
+  if (!left.empty())
+    ADD_FAILURE() << left[0]->pod.name << " must not go to " << left[0]->node << ": " << why;
+}
+
 void World::carry_out_bind(Scheduler& scheduler, const Bind& bind) {
+  check_rules(scheduler, bind);
+  scheduler.binds[bind.id] = bind;
   auto state = std::make_shared<BindState>();
   state->world = this;
   state->scheduler = static_cast<std::size_t>(&scheduler - schedulers_.data());
@@ -302,6 +368,7 @@ void World::take_leases(const std::shared_ptr<BindState>& state) {
       scheduler.writes.push_back([this, state, i] { bind_one(state, i); });
     return;
   }
+  scheduler.binds.erase(state->bind.id);
   for (const Lease& lease : state->taken) give_back(lease);
   for (PodBound& pod : state->done.pods)
     if (pod.failure == BindFailure::None) pod.failure = BindFailure::Sibling;
@@ -329,9 +396,10 @@ void World::bind_one(const std::shared_ptr<BindState>& state, std::size_t index)
   if (result.failure != BindFailure::None)
     for (const Lease& lease : state->taken)
       if (lease.holder == place.pod.uid) give_back(lease);
-  if (--state->left == 0)
-    schedulers_[state->scheduler].news.push_back(
-        [done = state->done](Desk& desk) { desk.done(done); });
+  if (--state->left > 0) return;
+  schedulers_[state->scheduler].binds.erase(state->bind.id);
+  schedulers_[state->scheduler].news.push_back(
+      [done = state->done](Desk& desk) { desk.done(done); });
 }
 
 void World::delete_lease(const std::string& name) {

@@ -3,7 +3,9 @@
 // a lag of its own; what they order is carried out write by write, so that a scheduler can die, or
 // another one act, between any two writes.
 //
-// After every write it looks: no GPU is held by two bound pods.
+// After every write it looks: no GPU is held by two bound pods. When a scheduler orders pods to be
+// bound, it looks whether they may stand there (legality_test.hpp): always by the rules that keep
+// pods apart, and by all of them where the scheduler had heard of everything.
 #pragma once
 
 #include <deque>
@@ -17,6 +19,7 @@
 
 #include "base/rng.hpp"
 #include "drivers/kubernetes/desk.hpp"
+#include "drivers/kubernetes/legality_test.hpp"
 
 namespace gs::kube {
 
@@ -25,12 +28,17 @@ class World {
   explicit World(int schedulers = 1, bool alone = true);
 
   // --- what users, controllers and kubelets do ---
-  void add_node(const std::string& name, int gpus);
+  void add_node(const std::string& name, int gpus, const Labels& labels = {});
   void set_ready(const std::string& name, bool ready);
   void remove_node(const std::string& name);
   std::string add_pod(const std::string& name, int gpus, const std::string& gang = {},
                       int gang_size = 0, const std::string& scheduler = "gpu-scheduler",
                       int priority = 0);
+  Pod make_pod(const std::string& name, int gpus, const std::string& gang = {},
+               int gang_size = 0) const;
+  std::string add(Pod pod);
+  void put(const PodDisruptionBudget& budget);
+  void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names);
   void end_pod(const std::string& uid, PodPhase phase);
   void remove_pod(const std::string& uid);
   void bind_by_another(const std::string& uid, const std::string& node, std::vector<int> gpus);
@@ -54,6 +62,7 @@ class World {
   const std::map<std::string, gs::Node>& nodes() const { return nodes_; }
   std::vector<std::string> left_over() const;  // leases whose pod does not have the GPU
   std::size_t schedulers() const { return schedulers_.size(); }
+  std::vector<Standing> standing() const;  // bound pods
 
  private:
   using News = std::function<void(Desk&)>;
@@ -62,6 +71,7 @@ class World {
     std::deque<News> news;                     // not heard yet
     std::deque<std::function<void()>> writes;  // not carried out yet
     std::uint64_t life = 0;
+    std::map<std::uint64_t, Bind> binds;  // under way
   };
   struct BindState;
 
@@ -73,6 +83,7 @@ class World {
   bool think(Scheduler& scheduler);
   void carry_out(Scheduler& scheduler, const Order& order);
   void carry_out_bind(Scheduler& scheduler, const Bind& bind);
+  void check_rules(const Scheduler& scheduler, const Bind& bind) const;
   void take_leases(const std::shared_ptr<BindState>& state);
   void bind_one(const std::shared_ptr<BindState>& state, std::size_t index);
   void drop_lease(const std::string& node, int gpu, const std::string& uid);

@@ -5,6 +5,7 @@
 
 #include "base/gpu_mask.hpp"
 #include "model/mig.hpp"
+#include "wire/kube/host_ports.hpp"
 
 namespace gs::kube {
 namespace {
@@ -106,6 +107,8 @@ Result<PodResources> pod_resources(const Pod& pod) {
     if (const Status status = put(item, out); !status) return status.error();
   }
   out.resources.named.push_back({"pods", 1});
+  for (NamedAmount& port : host_port_amounts(pod.host_ports))
+    out.resources.named.push_back(std::move(port));
   return out;
 }
 

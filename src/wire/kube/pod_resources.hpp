@@ -17,7 +17,7 @@ inline constexpr std::string_view kMigResourcePrefix = "nvidia.com/mig-";
 ResourceList effective_requests(const Pod& pod);
 
 struct PodResources {
-  Resources resources;      // with "pods": 1; without GPUs
+  Resources resources;      // with "pods": 1 and host ports; without GPUs
   int gpus = 0;             // nvidia.com/gpu
   std::vector<MigAsk> mig;  // nvidia.com/mig-*, by profile
   bool operator==(const PodResources&) const = default;

@@ -137,7 +137,11 @@ TEST(PodResources, are_the_most_that_it_needs_at_any_moment) {
   EXPECT_EQ(need->resources.memory_bytes, (1024 + 64) * kMiB);
   EXPECT_EQ(need->gpus, 2);
   EXPECT_EQ(need->resources.named,
-            (std::vector<NamedAmount>{{"ephemeral-storage", 1'000'000'000}, {"pods", 1}}));
+            (std::vector<NamedAmount>{{"ephemeral-storage", 1'000'000'000},
+                                      {"pods", 1},
+                                      {"addresses of host port 9000/UDP", 1},
+                                      {"address 10.0.0.1 of host port 9000/UDP", 1},
+                                      {"addresses of host port 8080/TCP", 64}}));
 }
 
 TEST(Pod, words_that_are_newer_than_this_program_take_nothing) {

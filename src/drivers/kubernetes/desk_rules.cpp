@@ -1,0 +1,329 @@
+// Rules between pods, as the engine understands them: sets of nodes.
+//
+// Pods that may go to the same nodes are a *family*. Each family has a mark, a label that no user
+// can write, on the nodes that its pods may use now; their requests demand the mark. So requests
+// stay as they are while sets change, and the engine looks again only at nodes that changed.
+//
+// Sets are made before a cycle. What the cycle places is looked at in order, each as if those
+// before it were there already; whoever does not fit to them goes back into the queue, and the next
+// cycle follows at once with new sets. A gang goes back as a whole (desk_gangs.cpp): nothing of it
+// is bound before all its members lie well.
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.hpp"
+#include "drivers/kubernetes/desk.hpp"
+#include "wire/kube/task_request.hpp"
+
+namespace gs::kube {
+namespace {
+
+std::string mark_of(int number) { return "rule:" + std::to_string(number); }
+std::string mark_of(int number, std::size_t wish) {
+  return mark_of(number) + "/" + std::to_string(wish);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- families
+
+Desk::Family& Desk::add_family(const std::string& key) {
+  Family& family = families_[key];
+  if (family.number > 0) return family;
+  family.number = free_numbers_.empty() ? ++last_number_ : *free_numbers_.begin();
+  free_numbers_.erase(family.number);
+  return family;
+}
+
+// The family of a pod, by its key; empty: no rule concerns it.
+std::string Desk::family_of(const PodRecord& record, const std::vector<const Pod*>& fellows) {
+  std::optional<RuleBook> book = book_of(record.pod, fellows);
+  if (!book) return {};
+  std::string key = book->key;
+  Family& family = add_family(key);
+  if (!family.book) family.book = std::move(*book);
+  return key;
+}
+
+void Desk::leave_family(const std::string& key) {
+  const auto it = families_.find(key);
+  if (it == families_.end() || --it->second.users > 0) return;
+  for (auto& [mark, nodes] : it->second.marks) set_mark(mark, nodes, {});
+  free_numbers_.insert(it->second.number);
+  families_.erase(it);
+}
+
+void Desk::forget_families(const Unit& unit) {
+  ruled_waiting_.erase(unit.id);
+  tied_.erase(unit.id);
+  for (const std::string& key : unit.families)
+    if (!key.empty()) leave_family(key);
+}
+
+void Desk::set_mark(const std::string& mark, std::set<std::string>& nodes,
+                    std::set<std::string> now) {
+  const auto change = [&](const std::string& name, bool has) {
+    const auto it = nodes_.find(name);
+    if (it == nodes_.end()) return;
+    if (has)
+      it->second.marks.insert(mark);
+    else
+      it->second.marks.erase(mark);
+    touch_node(name);
+  };
+  for (const std::string& name : nodes)
+    if (!now.contains(name)) change(name, false);
+  for (const std::string& name : now)
+    if (!nodes.contains(name)) change(name, true);
+  nodes = std::move(now);
+}
+
+void Desk::mark_nodes(Family& family, std::set<std::string> nodes) {
+  const std::string mark = mark_of(family.number);
+  set_mark(mark, family.marks[mark], std::move(nodes));
+}
+
+std::set<std::string> Desk::nodes_like(const LabelTerms& terms) const {
+  std::set<std::string> names;
+  for (const auto& [name, node] : rules_.nodes())
+    if (gs::matches(terms, node.labels)) names.insert(name);
+  return names;
+}
+
+// Sets of those families of which somebody waits.
+void Desk::refresh_families() {
+  for (const std::string& id :
+       std::vector<std::string>(ruled_waiting_.begin(), ruled_waiting_.end())) {
+    const auto it = units_.find(id);
+    const bool waits =
+        it != units_.end() &&
+        std::any_of(it->second.slots.begin(), it->second.slots.end(),
+                    [](const Slot& slot) { return !slot.place && slot.stage != Stage::Done; });
+    if (!waits) {
+      ruled_waiting_.erase(id);
+      continue;
+    }
+    for (const std::string& key : it->second.families)
+      if (!key.empty()) refresh(families_.at(key));
+  }
+}
+
+void Desk::refresh(Family& family) {
+  if (!family.book || family.version == rules_version()) return;
+  family.version = rules_version();
+  mark_nodes(family, nodes_for(*family.book, rules_.terms(*family.book)));
+  const std::vector<PreferredTerms> wishes = rules_.wishes(*family.book);
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    const std::string wish = mark_of(family.number, i);
+    set_mark(wish, family.marks[wish], nodes_like(wishes[i].terms));
+  }
+}
+
+// The request of a group, with the marks that its family demands and wishes for.
+TaskRequest Desk::marked(TaskRequest request, const std::string& key) {
+  if (key.empty()) return request;
+  const Family& family = families_.at(key);
+  require({{mark_of(family.number), LabelOp::Exists, {}}}, request);
+  if (!family.book) return request;
+  const std::vector<PreferredTerms> wishes = rules_.wishes(*family.book);
+  for (std::size_t i = 0; i < wishes.size(); ++i)
+    request.preferred_affinity.push_back(
+        {wishes[i].weight, {{mark_of(family.number, i), LabelOp::Exists, {}}}});
+  return request;
+}
+
+// ---------------------------------------------------------------- groups of a unit
+
+// Members that ask for the same and may go to the same nodes are one group of the engine.
+void Desk::regroup(Unit& unit) {
+  std::vector<const Pod*> fellows;
+  std::vector<PodRules::Beside> tied;
+  for (const Slot& slot : unit.slots) {
+    if (slot.pod.empty()) continue;
+    const Pod& pod = pods_.at(slot.pod).pod;
+    if (unit.slots.size() > 1) fellows.push_back(&pod);
+    if (!slot.pin.empty()) tied.emplace_back(&pod, slot.pin);
+  }
+  std::vector<std::string> before = std::move(unit.families);
+  unit.groups.clear();
+  unit.families.clear();
+  std::vector<int> ranks;
+  std::vector<std::string> keys;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < unit.slots.size(); ++i) {
+    Slot& slot = unit.slots[i];
+    const PodRecord& record = pods_.at(slot.pod);
+    std::string key = family_of(record, fellows);
+    if (!key.empty()) seen.insert(key);
+    if (!slot.pin.empty()) key = tied_key(unit, slot.pin);
+    std::size_t group = 0;
+    while (group < keys.size() && (keys[group] != key || unit.groups[group] != record.ask.request))
+      ++group;
+    if (group == keys.size()) {
+      unit.groups.push_back(record.ask.request);
+      ranks.push_back(0);
+      unit.families.push_back(tied.empty() ? key : tie(unit, slot, key, tied));
+      if (!unit.families.back().empty()) ++families_.at(unit.families.back()).users;
+      keys.push_back(std::move(key));
+    }
+    slot.task = {unit.id, static_cast<int>(group), ranks[group]++};
+  }
+  for (const std::string& key : before)
+    if (!key.empty()) leave_family(key);
+  for (const std::string& key : seen) {  // those that nobody took after all
+    if (const auto it = families_.find(key); it == families_.end() || it->second.users > 0)
+      continue;
+    ++families_.at(key).users;
+    leave_family(key);
+  }
+  const bool ruled = std::any_of(unit.families.begin(), unit.families.end(),
+                                 [](const std::string& key) { return !key.empty(); });
+  if (ruled) ruled_waiting_.insert(unit.id);
+}
+
+// A set for this one plan: the node that a member is tied to, or what goes with those.
+std::string Desk::tie(const Unit& unit, const Slot& slot, const std::string& key,
+                      const std::vector<PodRules::Beside>& tied) {
+  if (key.empty()) return key;
+  std::string own = slot.pin.empty() ? "beside " + unit.gang + " " + key : key;
+  std::set<std::string> nodes{slot.pin};
+  if (slot.pin.empty()) {
+    const RuleBook& book = *families_.at(key).book;
+    nodes = nodes_for(book, rules_.terms_beside(book, tied));
+  }
+  mark_nodes(add_family(own), std::move(nodes));
+  return own;
+}
+
+// ---------------------------------------------------------------- what the engine has placed
+
+// Those of them that may lie where they were placed, beside everybody and each other; they are
+// counted there. Of a unit that has not begun, all or none.
+std::vector<std::size_t> Desk::admit(Unit& unit, const std::vector<std::size_t>& slots) {
+  std::vector<std::size_t> good, left = slots;
+  for (std::size_t before = left.size() + 1; left.size() < before && !left.empty();) {
+    before = left.size();
+    std::erase_if(left, [&](std::size_t index) {
+      const Slot& slot = unit.slots[index];
+      const Pod& pod = pods_.at(slot.pod).pod;
+      if (!may_stand(pod, slot.place->node)) return false;
+      count_in(pod, slot.place->node);
+      good.push_back(index);
+      return true;
+    });
+  }
+  if (left.empty()) return slots;
+  ++turned_back_;
+  const bool runs = std::any_of(unit.slots.begin(), unit.slots.end(), [](const Slot& slot) {
+    return slot.stage == Stage::Binding || slot.stage == Stage::Bound;
+  });
+  if (!runs) {
+    turn_back(unit, good);
+    return {};
+  }
+  for (const std::size_t index : left) step_aside(unit.slots[index]);
+  return good;
+}
+
+// The next plan begins with those that lie well.
+void Desk::turn_back(Unit& unit, const std::vector<std::size_t>& good) {
+  for (Slot& slot : unit.slots) slot.pin.clear();
+  for (const std::size_t index : good) {
+    Slot& slot = unit.slots[index];
+    count_out(slot.pod);
+    slot.pin = slot.place->node;
+  }
+  for (Slot& slot : unit.slots) give_back(slot, Outcome::Stopped);
+  if (unit.gang.empty()) {
+    const std::optional<RuleBook> book = book_of(pods_.at(unit.slots.front().pod).pod, {});
+    // New sets will do, unless another rule has come to concern it.
+    if (unit.families.front() != (book ? book->key : std::string{})) reenter(unit);
+    return;
+  }
+  unsolved_.insert(unit.id);
+}
+
+// The others of its unit have begun and stay where they are; this one goes along by itself, with
+// sets of its own.
+void Desk::step_aside(Slot& slot) {
+  PodRecord& record = pods_.at(slot.pod);
+  record.unit.clear();
+  slot.pod.clear();
+  slot.stage = Stage::Done;
+  give_back(slot, Outcome::Succeeded);
+  form_single(record);
+}
+
+// Members that are tied to their nodes can't be put elsewhere one by one: all of them go, and are
+// made anew.
+void Desk::start_over(Unit& unit, const std::string& why) {
+  for (Slot& slot : unit.slots)
+    if (!slot.pod.empty() && slot.stage == Stage::Bound)
+      evict(pods_.at(slot.pod), "GangStartsOver", why + "; its gang starts over");
+}
+
+// The same unit under a new name, because groups of a job that was submitted don't change.
+void Desk::reenter(Unit& unit) {
+  const std::string old = unit.id;
+  Unit moved = std::move(unit);
+  units_.erase(old);
+  ruled_waiting_.erase(old);
+  tied_.erase(old);
+  const bool held = held_.erase(old) > 0;
+  hollow_.erase(old);
+  (void)tell(CancelJob{old});
+  std::erase_if(moved.slots, [](const Slot& slot) { return slot.pod.empty(); });
+  moved.min = std::min(moved.min, static_cast<int>(moved.slots.size()));
+  PodRecord& first = pods_.at(moved.slots.front().pod);
+  moved.id = moved.gang.empty() ? first.pod.meta.uid + "#" + std::to_string(first.rounds++)
+                                : "gang:" + moved.gang + "#" + std::to_string(++last_gang_);
+  regroup(moved);
+  const bool tied = std::any_of(moved.slots.begin(), moved.slots.end(),
+                                [](const Slot& slot) { return !slot.pin.empty(); });
+  const Status entered = enter(moved, first);
+  CHECK_MSG(entered.ok(), entered.ok() ? "" : entered.error().message);
+  for (std::size_t i = 0; i < moved.slots.size(); ++i) {
+    pods_.at(moved.slots[i].pod).unit = moved.id;
+    pods_.at(moved.slots[i].pod).slot = i;
+  }
+  if (!moved.gang.empty()) gangs_[moved.gang].unit = moved.id;
+  const std::string id = moved.id;
+  units_[id] = std::move(moved);
+  if (tied) tied_.insert(id);
+  if (held) hold(units_.at(id), false);
+}
+
+// A plan with tied members that the engine could not carry out is given up after a while: by then
+// another one may be possible.
+void Desk::untie_stuck() {
+  for (const std::string& id : std::vector<std::string>(tied_.begin(), tied_.end())) {
+    const auto it = units_.find(id);
+    const auto all = [&](auto is) {
+      return std::all_of(it->second.slots.begin(), it->second.slots.end(), is);
+    };
+    if (it == units_.end() || all([](const Slot& slot) { return slot.stage >= Stage::Bound; })) {
+      tied_.erase(id);
+      continue;
+    }
+    Unit& unit = it->second;
+    if (!all([](const Slot& slot) { return !slot.place && slot.stage == Stage::Waiting; }))
+      continue;
+    if (unit.untie_at == Instant{}) {
+      unit.tie_pause = unit.tie_pause.ms == 0
+                           ? options_.first_backoff
+                           : std::min(options_.max_backoff, unit.tie_pause + unit.tie_pause);
+      unit.untie_at = now_ + unit.tie_pause;
+    }
+    if (now_ < unit.untie_at) continue;
+    unit.untie_at = {};
+    if (!all([](const Slot& slot) { return !slot.pod.empty(); })) continue;
+    for (Slot& slot : unit.slots) slot.pin.clear();
+    reenter(unit);
+  }
+}
+
+void Desk::put_namespace(const std::string& name, const Labels& labels) {
+  rules_.put_namespace(name, labels);
+}
+
+}  // namespace gs::kube

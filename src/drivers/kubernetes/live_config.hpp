@@ -1,0 +1,38 @@
+// LiveConfig: the configuration in force, of all that could say it. Objects in the cluster count
+// more than what the scheduler was started with: a SchedulerConfig, then a TopologySchedulerConfig,
+// then ConfigMaps, each by the name topology-scheduler-config.
+//
+// An object that can't be read changes nothing: what it said before stays in force. Leases, and
+// scheduler names that were given on the command line, are not changed while the scheduler runs.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/result.hpp"
+#include "wire/kube/scheduler_config.hpp"
+
+namespace gs::kube {
+
+inline constexpr const char* kConfigName = "topology-scheduler-config";
+
+enum class ConfigSource { SchedulerConfig, TopologySchedulerConfig, OwnConfigMap, SystemConfigMap };
+
+class LiveConfig {
+ public:
+  LiveConfig(SchedulerConfig base, bool keeps_names)
+      : base_(std::move(base)), keeps_names_(keeps_names) {}
+
+  // Whether the configuration in force may be another one now.
+  bool put(ConfigSource source, const Result<SchedulerConfig>& config);
+  bool remove(ConfigSource source);
+
+  SchedulerConfig in_force() const;
+
+ private:
+  const SchedulerConfig base_;
+  const bool keeps_names_;
+  std::map<ConfigSource, SchedulerConfig> known_;  // the first counts
+};
+
+}  // namespace gs::kube

@@ -1,0 +1,43 @@
+#include "drivers/kubernetes/live_config.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gs::kube {
+namespace {
+
+SchedulerConfig with_name(const std::string& name) {
+  SchedulerConfig config;
+  config.scheduler_names = {name};
+  config.leases = false;
+  return config;
+}
+
+TEST(LiveConfig, objects_count_in_their_order_and_before_the_start) {
+  LiveConfig live(SchedulerConfig{}, false);
+  EXPECT_TRUE(live.put(ConfigSource::SystemConfigMap, with_name("map")));
+  EXPECT_EQ(live.in_force().scheduler_names.front(), "map");
+  EXPECT_TRUE(live.put(ConfigSource::SchedulerConfig, with_name("object")));
+  EXPECT_FALSE(live.put(ConfigSource::SystemConfigMap, with_name("map2")));
+  EXPECT_EQ(live.in_force().scheduler_names.front(), "object");
+  EXPECT_TRUE(live.remove(ConfigSource::SchedulerConfig));
+  EXPECT_EQ(live.in_force().scheduler_names.front(), "map2");
+  EXPECT_TRUE(live.remove(ConfigSource::SystemConfigMap));
+  EXPECT_EQ(live.in_force().scheduler_names.front(), "gpu-scheduler");
+}
+
+TEST(LiveConfig, what_can_not_be_read_changes_nothing) {
+  LiveConfig live(SchedulerConfig{}, false);
+  EXPECT_TRUE(live.put(ConfigSource::SchedulerConfig, with_name("good")));
+  EXPECT_FALSE(live.put(ConfigSource::SchedulerConfig, invalid("spec: there is no such field")));
+  EXPECT_EQ(live.in_force().scheduler_names.front(), "good");
+}
+
+TEST(LiveConfig, leases_and_given_names_stay) {
+  LiveConfig live(SchedulerConfig{}, true);
+  EXPECT_TRUE(live.put(ConfigSource::SchedulerConfig, with_name("other")));
+  EXPECT_TRUE(live.in_force().leases);
+  EXPECT_EQ(live.in_force().scheduler_names.front(), "gpu-scheduler");
+}
+
+}  // namespace
+}  // namespace gs::kube

@@ -1,0 +1,443 @@
+#!/usr/bin/env python3
+"""Rules that pods have about each other, about ports and about volumes, on a real control plane."""
+
+import json
+import pathlib
+import sys
+import urllib.error
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
+from api_client import Answer
+from control_plane import ControlPlane
+from processes import Program, free_port
+from service import BINARY, check, equal, main, test, wait_for
+
+PODS = "/api/v1/namespaces/default/pods"
+HOST, ZONE = "kubernetes.io/hostname", "example.com/zone"
+NODES, GPUS = 4, 4
+_shared = {}
+
+
+def cluster():
+    if "cluster" not in _shared:
+        plane = ControlPlane(nodes=NODES, gpus=GPUS, crds=True).start()
+        _shared["cluster"] = plane
+        for number, node in enumerate(sorted(nodes())):
+            plane.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {ZONE: "ab"[number // 2]}}})
+        plane.request("POST", "/api/v1/namespaces",
+                      {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-scheduler"}})
+        start_scheduler()
+    return _shared["cluster"]
+
+
+def nodes():
+    return {one["metadata"]["name"]: one["metadata"]["labels"]
+            for one in _shared["cluster"].get("/api/v1/nodes")["items"]}
+
+
+def start_scheduler():
+    plane, port = _shared["cluster"], free_port()
+    program = Program("scheduler", [BINARY, "kube", "--kubeconfig", str(plane.kubeconfig),
+                                    "--port", str(port)], plane.folder)
+    program.start()
+    _shared["scheduler"] = (program, port)
+    wait_for(lambda: ready().get("leads") and ready().get("ready"), "the scheduler is ready")
+
+
+def ready(port=None):
+    port = port or _shared["scheduler"][1]
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+    except OSError:
+        return {}
+
+
+def pod(name, app="web", gpus=1, annotations=None, **spec):
+    container = {"name": "c", "image": "none", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    container.update(spec.pop("container", {}))
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "labels": {"app": app}, "annotations": annotations or {}},
+            "spec": {"schedulerName": "gpu-scheduler", "terminationGracePeriodSeconds": 0,
+                     "containers": [container], **spec}}
+
+
+def create(*pods):
+    for one in pods:
+        cluster().request("POST", PODS, one)
+
+
+def bound(name):
+    return cluster().wait_until(f"{PODS}/{name}", lambda one: one["spec"].get("nodeName"),
+                                f"{name} is bound")["spec"]["nodeName"]
+
+
+def delete(*names):
+    for name in names:
+        cluster().request("DELETE", f"{PODS}/{name}")
+    for name in names:
+        wait_for(lambda: cluster().find(f"{PODS}/{name}") is None, f"{name} is gone")
+
+
+def told(name):
+    status = cluster().get(f"{PODS}/{name}")["status"]
+    return next((one["message"] for one in status.get("conditions", [])
+                 if one["type"] == "PodScheduled" and one["status"] == "False"), "")
+
+
+def waits(name, words):
+    wait_for(lambda: words in told(name), f"{name} is told: {words}")
+    check(not cluster().get(f"{PODS}/{name}")["spec"].get("nodeName"), f"{name} waits")
+
+
+def term(app, key):
+    return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+
+
+def affinity(kind, app, key):
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term(app, key)]}}
+
+
+@test
+def a_host_port_is_given_once_a_node():
+    port = {"ports": [{"containerPort": 80, "hostPort": 8088}]}
+    names = [f"port-{i}" for i in range(NODES + 1)]
+    create(*(pod(name, container=port) for name in names[:NODES]))
+    equal(len({bound(name) for name in names[:NODES]}), NODES)
+    create(pod(names[NODES], container=port))
+    waits(names[NODES], "host port 8088/TCP")
+    delete(names[0])
+    bound(names[NODES])
+    delete(*names[1:])
+
+
+@test
+def a_pod_goes_where_the_pods_are_that_it_wants_to_be_near_to():
+    create(pod("follower", affinity=affinity("podAffinity", "cache", ZONE)))
+    waits("follower", "affinity to other pods leaves 0 of 4 nodes")
+    create(pod("cache", app="cache", gpus=GPUS))
+    zone = nodes()[bound("cache")][ZONE]
+    equal(nodes()[bound("follower")][ZONE], zone)
+    delete("follower", "cache")
+
+
+@test
+def the_first_of_a_group_that_wants_to_be_together_may_begin():
+    together = affinity("podAffinity", "group", ZONE)
+    names = [f"group-{i}" for i in range(4)]
+    create(*(pod(name, app="group", affinity=together) for name in names))
+    equal(len({nodes()[bound(name)][ZONE] for name in names}), 1)
+    delete(*names)
+
+
+@test
+def pods_that_keep_apart_get_a_node_each_and_the_next_waits():
+    apart = affinity("podAntiAffinity", "lonely", HOST)
+    names = [f"lonely-{i}" for i in range(NODES + 1)]
+    create(*(pod(name, app="lonely", affinity=apart) for name in names[:NODES]))
+    equal(len({bound(name) for name in names[:NODES]}), NODES)
+    create(pod(names[NODES], app="lonely", affinity=apart))
+    waits(names[NODES], "leaves 0 of 4 nodes")
+    delete(names[0])
+    bound(names[NODES])
+    delete(*names[1:])
+
+
+@test
+def a_newcomer_keeps_away_from_those_that_want_it_so():
+    create(pod("hermit", app="hermit", affinity=affinity("podAntiAffinity", "web", ZONE)))
+    zone = nodes()[bound("hermit")][ZONE]
+    names = [f"web-{i}" for i in range(2 * GPUS)]
+    create(*(pod(name) for name in names))
+    equal({nodes()[bound(name)][ZONE] for name in names}, {"b" if zone == "a" else "a"})
+    delete("hermit", *names)
+
+
+@test
+def namespaces_are_selected_by_their_labels():
+    for name, team in (("blue", "ml"), ("red", "web")):
+        cluster().request("POST", "/api/v1/namespaces", {
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}})
+        cluster().request("POST", f"/api/v1/namespaces/{name}/pods", pod("cache", app="cache"))
+    at = {name: cluster().wait_until(f"/api/v1/namespaces/{name}/pods/cache",
+                                     lambda one: one["spec"].get("nodeName"), "bound")["spec"]["nodeName"]
+          for name in ("blue", "red")}
+    rule = affinity("podAffinity", "cache", HOST)
+    rule["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]["namespaceSelector"] = {
+        "matchLabels": {"team": "web"}}
+    create(pod("follower", affinity=rule))
+    equal(bound("follower"), at["red"])
+    delete("follower")
+    for name in ("blue", "red"):
+        cluster().request("DELETE", f"/api/v1/namespaces/{name}/pods/cache")
+
+
+@test
+def pods_spread_over_domains():
+    rule = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+             "labelSelector": {"matchLabels": {"app": "spread"}}}]
+    names = [f"spread-{i}" for i in range(6)]
+    create(*(pod(name, app="spread", topologySpreadConstraints=rule) for name in names))
+    zones = [nodes()[bound(name)][ZONE] for name in names]
+    equal((zones.count("a"), zones.count("b")), (3, 3))
+    delete(*names)
+
+
+@test
+def a_gang_that_keeps_apart_starts_as_a_whole():
+    ring = {"gpu.scheduling/gang": "ring", "gpu.scheduling/gang-size": str(NODES)}
+    apart = affinity("podAntiAffinity", "ring", HOST)
+    names = [f"ring-{i}" for i in range(NODES)]
+    create(*(pod(name, app="ring", annotations=ring, affinity=apart) for name in names))
+    equal(len({bound(name) for name in names}), NODES)
+    delete(*names)
+
+
+@test
+def a_gang_that_can_not_keep_apart_binds_nothing():
+    ring = {"gpu.scheduling/gang": "three", "gpu.scheduling/gang-size": "3"}
+    apart = affinity("podAntiAffinity", "three", ZONE)
+    names = [f"three-{i}" for i in range(3)]
+    create(*(pod(name, app="three", annotations=ring, affinity=apart) for name in names))
+    wait_for(lambda: any(told(name) for name in names), "it is told why it waits")
+    check(not any(cluster().get(f"{PODS}/{name}")["spec"].get("nodeName") for name in names),
+          "nothing is bound")
+    delete(*names)
+
+
+# ---------------------------------------------------------------- volumes
+
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+def storage_class(name, mode="WaitForFirstConsumer"):
+    cluster().request("POST", "/apis/storage.k8s.io/v1/storageclasses", {
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode})
+
+
+def volume(name, node, storage, size="10Gi", modes=("ReadWriteOnce",)):
+    cluster().request("POST", "/api/v1/persistentvolumes", {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+        "spec": {"capacity": {"storage": size}, "accessModes": list(modes), "storageClassName": storage,
+                 "persistentVolumeReclaimPolicy": "Retain", "local": {"path": "/mnt/" + name},
+                 "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                     {"key": HOST, "operator": "In", "values": [node]}]}]}}}})
+    cluster().wait_until(f"/api/v1/persistentvolumes/{name}",
+                         lambda one: one["status"].get("phase") in ("Available", "Bound"), f"{name} is there")
+
+
+def claim(name, storage, size="5Gi", modes=("ReadWriteOnce",), **spec):
+    cluster().request("POST", CLAIMS, {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {"accessModes": list(modes), "storageClassName": storage,
+                 "resources": {"requests": {"storage": size}}, **spec}})
+
+
+def with_claim(name, claim_name, **options):
+    return pod(name, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}],
+               **options)
+
+
+@test
+def a_claim_that_waits_for_its_pod_gets_a_volume_of_the_pods_node():
+    cluster()
+    node = sorted(nodes())[2]
+    create(with_claim("storing", "data"))
+    waits("storing", "PersistentVolumeClaim default/data does not exist")
+    claim("data", "local")
+    waits("storing", "StorageClass local of PersistentVolumeClaim default/data does not exist")
+    storage_class("local")
+    waits("storing", "its volume claims leave 0 of 4 nodes")
+    volume("disk-1", node, "local")
+    equal(bound("storing"), node)
+    one = cluster().get(f"{CLAIMS}/data")
+    equal((one["status"]["phase"], one["spec"]["volumeName"]), ("Bound", "disk-1"))
+    delete("storing")
+    create(with_claim("again", "data"))
+    equal(bound("again"), node)
+    delete("again")
+
+
+@test
+def an_unbound_claim_that_does_not_wait_is_waited_for():
+    cluster()
+    storage_class("at-once", "Immediate")
+    claim("slow", "at-once")
+    create(with_claim("patient", "slow"))
+    waits("patient", "PersistentVolumeClaim default/slow is not bound to a volume yet")
+    node = sorted(nodes())[1]
+    volume("disk-2", node, "at-once")
+    equal(bound("patient"), node)
+    delete("patient")
+
+
+@test
+def a_claim_for_one_pod_serves_one_pod_at_a_time():
+    cluster()
+    storage_class("once")
+    node = sorted(nodes())[0]
+    volume("disk-3", node, "once", modes=("ReadWriteOncePod",))
+    claim("mine", "once", modes=("ReadWriteOncePod",))
+    create(with_claim("first", "mine"))
+    equal(bound("first"), node)
+    create(with_claim("second", "mine"))
+    waits("second", "ReadWriteOncePod")
+    delete("first")
+    equal(bound("second"), node)
+    delete("second")
+
+
+# ---------------------------------------------------------------- pod groups
+
+def crd(group, version):
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"podgroups.{group}",
+                         "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+            "spec": {"group": group, "scope": "Namespaced",
+                     "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
+                     "versions": [{"name": version, "served": True, "storage": True,
+                                   "schema": {"openAPIV3Schema": schema}}]}}
+
+
+def served(path):
+    try:
+        return cluster().find(path) is not None
+    except Answer:  # its storage is being made
+        return False
+
+
+@test
+def pod_groups_say_how_large_a_gang_is():
+    cluster()
+    styles = [("scheduling.x-k8s.io", "v1alpha1", {"labels": {"scheduling.x-k8s.io/pod-group": "trio"}}),
+              ("scheduling.volcano.sh", "v1beta1",
+               {"annotations": {"scheduling.k8s.io/group-name": "trio"}}),
+              ("scheduling.run.ai", "v2alpha2", {"annotations": {"pod-group-name": "trio"}})]
+    for group, version, meta in styles:
+        names = [f"{version}-{i}" for i in range(3)]
+        members = [pod(name) for name in names]
+        for member in members:
+            for kind, pairs in meta.items():
+                member["metadata"][kind].update(pairs)
+        create(*members[:2])
+        waits(names[0], "size of gang trio is not known")
+        cluster().request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                          crd(group, version))
+        path = f"/apis/{group}/{version}/namespaces/default/podgroups"
+        wait_for(lambda: served(path), f"{group} is served")
+        cluster().request("POST", path, {"apiVersion": f"{group}/{version}", "kind": "PodGroup",
+                                         "metadata": {"name": "trio"}, "spec": {"minMember": 3}})
+        waits(names[0], "2 of 3 pods are there")
+        create(members[2])
+        for name in names:
+            bound(name)
+        delete(*names)
+        cluster().request("DELETE", f"{path}/trio")
+
+
+# ---------------------------------------------------------------- what administrators say
+
+CONFIG_MAPS = "/api/v1/namespaces/gpu-scheduler/configmaps"
+CONFIGS = "/apis/topology.scheduler/v1alpha1/schedulerconfigs"
+
+
+def config(kind, names, **spec):
+    return {"apiVersion": "topology.scheduler/v1alpha1", "kind": kind,
+            "metadata": {"name": "topology-scheduler-config"},
+            "spec": {"schedulerNames": ["gpu-scheduler", *names], **spec}}
+
+
+def of_scheduler(name, scheduler):
+    one = pod(name)
+    one["spec"]["schedulerName"] = scheduler
+    return one
+
+
+def config_map(text):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology-scheduler-config"},
+            "data": {"config.yaml": text}}
+
+
+def events(reason):
+    return [one for space in ("gpu-scheduler", "default")
+            for one in cluster().get(f"/apis/events.k8s.io/v1/namespaces/{space}/events")["items"]
+            if one["reason"] == reason]
+
+
+@test
+def a_configuration_is_taken_over_while_the_scheduler_runs():
+    create(of_scheduler("by-map", "map-scheduler"), of_scheduler("by-object", "object-scheduler"))
+    cluster().request("POST", CONFIG_MAPS, config_map(json.dumps(config("SchedulerConfig", ["map-scheduler"]))))
+    bound("by-map")
+    cluster().request("POST", CONFIGS, config("SchedulerConfig", ["object-scheduler"]))
+    bound("by-object")
+    cluster().wait_until(f"{CONFIGS}/topology-scheduler-config",
+                         lambda one: one.get("status", {}).get("accepted") is True, "it is said to hold")
+    delete("by-map", "by-object")
+    cluster().request("DELETE", f"{CONFIGS}/topology-scheduler-config")
+
+
+@test
+def a_wrong_configuration_is_refused_and_the_old_one_stays():
+    path = f"{CONFIG_MAPS}/topology-scheduler-config"
+    if cluster().find(path) is None:
+        cluster().request("POST", CONFIG_MAPS, config_map(json.dumps(
+            config("SchedulerConfig", ["map-scheduler"]))))
+    cluster().patch(path, {"data": {"config.yaml": json.dumps(
+        config("SchedulerConfig", ["x"], scoringWeights={"topologyAlignment": 7}))}})
+    wait_for(lambda: any("topologyAlignment" in one["note"] for one in events("ConfigurationRefused")),
+             "an event says what is wrong")
+    create(of_scheduler("still", "map-scheduler"))
+    bound("still")
+    delete("still")
+    cluster().request("DELETE", path)
+
+
+@test
+def a_pod_that_its_budget_keeps_is_not_evicted_while_others_can_be():
+    cluster().request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"},
+        "value": 1000})
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    cluster().request("POST", budgets, {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "kept"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}})
+    names = [f"low-{i}" for i in range(NODES - 1)]
+    create(*(pod(name, app="low", gpus=GPUS) for name in names))
+    for name in names:
+        bound(name)
+    create(pod("kept", app="kept", gpus=GPUS))  # the youngest: it would go first
+    bound("kept")
+    cluster().wait_until(f"{budgets}/kept", lambda one: one.get("status", {}).get("currentHealthy") == 1,
+                         "the budget has counted it")
+    create(pod("urgent", app="urgent", gpus=GPUS, priorityClassName="urgent"))
+    bound("urgent")
+    left = {one["metadata"]["name"] for one in cluster().get(PODS)["items"]}
+    check("kept" in left and not left >= set(names), f"{left} are left")
+    delete(*(left & {*names, "kept", "urgent"}))
+
+
+# ---------------------------------------------------------------- what is missing
+
+@test
+def a_missing_namespace_or_definition_is_named():
+    with ControlPlane(nodes=1, gpus=1) as plane:
+        port = free_port()
+        for flags, words in ((["--leader-elect"], "namespace gpu-scheduler does not exist"),
+                             (["--no-leader-elect"], "kubectl apply -f api/crds")):
+            program = Program("bare", [BINARY, "kube", "--kubeconfig", str(plane.kubeconfig), "--port",
+                                       str(port), *flags], plane.folder)
+            program.start()
+            wait_for(lambda: words in ready(port).get("reason", ""), f"/ready says: {words}")
+            check(not ready(port)["ready"], "it is not ready")
+            program.stop()
+
+
+if __name__ == "__main__":
+    main()
