@@ -19,6 +19,8 @@ yes  gpu-scheduler        watch  namespaces
 yes  gpu-scheduler        patch  persistentvolumeclaims
 no   gpu-scheduler        create persistentvolumeclaims
 yes  gpu-scheduler        watch  persistentvolumes
+yes  gpu-scheduler        patch  persistentvolumes
+no   gpu-scheduler        delete persistentvolumes
 yes  gpu-scheduler        watch  storageclasses.storage.k8s.io
 yes  gpu-scheduler        watch  csinodes.storage.k8s.io
 yes  gpu-scheduler        watch  priorityclasses.scheduling.k8s.io
@@ -43,7 +45,10 @@ no   gpu-scheduler        create leases.coordination.k8s.io
 yes  gpu-scheduler        create leases.coordination.k8s.io   -n gpu-scheduler
 yes  gpu-scheduler        delete leases.coordination.k8s.io   -n gpu-scheduler
 no   gpu-scheduler        get    configmaps
-yes  gpu-scheduler        get    configmaps                   -n gpu-scheduler
+no   gpu-scheduler        get    configmaps                   -n gpu-scheduler
+yes  gpu-scheduler        watch  configmaps/topology-scheduler-config  -n gpu-scheduler
+yes  gpu-scheduler        watch  configmaps/topology-scheduler-config  -n kube-system
+no   gpu-scheduler        get    configmaps/other             -n kube-system
 no   gpu-scheduler        get    secrets
 no   gpu-scheduler        get    secrets                      -n gpu-scheduler
 no   gpu-scheduler        create serviceaccounts/token        -n gpu-scheduler

@@ -30,6 +30,8 @@ def a_pod_with_a_gpu_limit_is_bound_with_leases_and_annotations():
     equal(node, one["spec"]["nodeName"])
     equal(one["metadata"]["annotations"]["gpu.scheduling/visible-devices"], ids)
     equal(len(ids.split(",")), 2)
+    equal(one["metadata"]["annotations"]["gpu.scheduling/ib-hca"],
+          ",".join(f"mlx5_{gpu}" for gpu in ids.split(",")), "the adapters near its GPUs")
     equal(gpu_leases(), {f"gpu-{node}-{gpu}": one["metadata"]["uid"] for gpu in ids.split(",")})
     lease = cluster().get(f"{LEASES}/gpu-{node}-{ids.split(',')[0]}")
     equal(lease["metadata"]["labels"]["gpu.scheduling/managed"], "true")

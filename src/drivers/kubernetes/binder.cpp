@@ -212,6 +212,7 @@ std::string Binder::Impl::binding_of(const PodPlace& place) const {
     set_label(binding.annotations, kIndexAnnotation, std::to_string(place.index));
   if (!place.mig.empty())
     set_label(binding.annotations, kInstancesAnnotation, instances_text(place.mig));
+  if (!place.adapters.empty()) set_label(binding.annotations, kHcaAnnotation, place.adapters);
   return encode_binding(binding);
 }
 

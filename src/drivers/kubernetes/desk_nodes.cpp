@@ -40,6 +40,7 @@ void take_off(Resources& capacity, const Resources& used) {
 
 void Desk::put_node(gs::Node node, DevicesInUse in_use) {
   NodeRecord& record = nodes_[node.name];
+  if (record.node == node && record.in_use == in_use) return;  // a heartbeat
   record.in_use = std::move(in_use);
   const std::string name = node.name;
   const bool was_ready = record.node && record.node->ready;

@@ -278,6 +278,19 @@ std::map<std::string, std::vector<int>> Objects::in_use(const std::string& node)
   return users;
 }
 
+std::string Objects::adapters(const PodPlace& place) const {
+  const auto report = reports_.find(place.node);
+  if (report == reports_.end()) return {};
+  std::set<int> gpus(place.gpus.begin(), place.gpus.end());
+  for (const MigPlace& instance : place.mig) gpus.insert(instance.gpu);
+  std::set<std::string> nearest;
+  for (const Device& device : report->second.devices)
+    if (gpus.contains(device.gpu.index) && !device.rdma.empty()) nearest.insert(device.rdma);
+  std::string text;
+  for (const std::string& adapter : nearest) text.append(text.empty() ? "" : ",").append(adapter);
+  return text;
+}
+
 std::vector<gs::Node> Objects::set_config(SchedulerConfig config) {
   config_ = std::move(config);
   std::vector<gs::Node> nodes;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "drivers/kubernetes/orders.hpp"
 #include "drivers/kubernetes/pod_ask.hpp"
 #include "wire/kube/claim.hpp"
 #include "wire/kube/node.hpp"
@@ -53,6 +54,8 @@ class Objects {
   std::optional<gs::Node> remove_node_status(const std::string& name);
   // Which pods the node's agent has seen on which devices.
   std::map<std::string, std::vector<int>> in_use(const std::string& node) const;
+  // The network adapters nearest to these devices, as NCCL_IB_HCA takes them: "mlx5_0,mlx5_1".
+  std::string adapters(const PodPlace& place) const;
 
   const SchedulerConfig& config() const { return config_; }
   // All nodes as the new configuration reads them.

@@ -109,5 +109,28 @@ TEST(Objects, a_namespace_belongs_to_the_tenant_that_says_so) {
   EXPECT_EQ(objects.ask(pod("a")).tenant, "research");
 }
 
+TEST(Objects, TheAdaptersNearAPodsDevicesAreNamedOnce) {
+  Objects objects{SchedulerConfig{}};
+  GpuNodeStatus report;
+  report.meta.name = "n";
+  for (int i = 0; i < 4; ++i) {
+    Device device;
+    device.gpu.index = i;
+    device.rdma = i < 2 ? "mlx5_1" : i == 2 ? "mlx5_0" : "";
+    report.devices.push_back(device);
+  }
+  (void)objects.put(report);
+  PodPlace place;
+  place.node = "n";
+  place.gpus = {0, 1, 2};
+  EXPECT_EQ(objects.adapters(place), "mlx5_0,mlx5_1");
+  place.gpus = {3};
+  EXPECT_EQ(objects.adapters(place), "");
+  place.mig.push_back({2, "1g.10gb", 0});
+  EXPECT_EQ(objects.adapters(place), "mlx5_0");
+  place.node = "elsewhere";
+  EXPECT_EQ(objects.adapters(place), "");
+}
+
 }  // namespace
 }  // namespace gs::kube

@@ -38,6 +38,7 @@ struct PodPlace {
   std::int64_t memory_mib = 0;        // of each GPU that is shared; 0: not limited
   int index = -1;                     // among its siblings; -1: none
   std::vector<VolumeChoice> volumes;  // before it is bound
+  std::string adapters;               // of the network, near its devices; empty: none is known
 };
 
 // All leases of all these pods, then all their Bindings; or none of the leases.

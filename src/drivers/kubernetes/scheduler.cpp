@@ -151,10 +151,13 @@ void Scheduler::turn(const std::vector<News>& news) {
     metrics_.cycle_took(took.count());
   }
   std::vector<Order> orders = desk_.take();
-  for (const Order& order : orders)
+  for (Order& order : orders) {
     if (const auto* evict = std::get_if<Evict>(&order))
       if (const Pod* pod = desk_.pod(evict->pod.uid))
         metrics_.evicted(*pod, evict->reason, desk_.now());
+    if (auto* bind = std::get_if<Bind>(&order))
+      for (PodPlace& place : bind->pods) place.adapters = objects_.adapters(place);
+  }
   carry_out(std::move(orders));
 }
 

@@ -1,5 +1,10 @@
 #include "drivers/kubernetes/topology_metrics.hpp"
 
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "engine/engine.hpp"
@@ -87,6 +92,21 @@ TEST_F(TopologyMetricsTest, ARecoveryEndsWithTheLastReplacement) {
   metrics_.ended(bound(second), &second, kNow + seconds(2));
   EXPECT_TRUE(has("topology_scheduler_recovery_duration_seconds_count 1"));
   EXPECT_TRUE(has("topology_scheduler_recovery_duration_seconds_sum 2"));
+}
+
+TEST_F(TopologyMetricsTest, TheDocumentationListsEachWithItsType) {
+  MetricsText text("topology");
+  metrics_.write(text, engine_.cluster());
+  std::istringstream page(text.text());
+  std::ifstream file("docs/metrics.md");
+  std::set<std::string> there, documented;
+  for (std::string line; std::getline(page, line);)
+    if (line.starts_with("# TYPE ")) there.insert(line.substr(7));
+  const std::regex row(R"(^\| `(topology_[a-z_]+)` \| ([a-z]+) \|.*)");
+  for (std::string line; std::getline(file, line);)
+    if (std::smatch match; std::regex_match(line, match, row))
+      documented.insert(match[1].str() + " " + match[2].str());
+  EXPECT_EQ(documented, there);
 }
 
 }  // namespace

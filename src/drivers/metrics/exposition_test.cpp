@@ -122,10 +122,11 @@ TEST(Exposition, the_documentation_lists_every_metric_with_its_type) {
   const std::regex row(R"(^\| `([a-z_]+)` \| ([a-z]+) \|.*)");
   for (std::string line; std::getline(file, line);)
     if (std::smatch match; std::regex_match(line, match, row)) documented[match[1]] = match[2];
-  // Those of the Kubernetes client and of the webhook are on other programs' pages.
+  // Those of the Kubernetes scheduler, its client and the webhook are on other programs' pages.
   std::erase_if(documented, [](const auto& metric) {
     return metric.first.starts_with("gpu_scheduler_kube_") ||
-           metric.first.starts_with("gpu_scheduler_webhook_");
+           metric.first.starts_with("gpu_scheduler_webhook_") ||
+           metric.first.starts_with("topology_");
   });
   std::map<std::string, std::string> there;
   for (const auto& [name, family] : strict::parse(sample_page()).families)
