@@ -62,6 +62,9 @@ def set_ready(node, is_ready):
             one["status"] = "True" if is_ready else "False"
     cluster().request("PATCH", f"/api/v1/nodes/{node}/status", {"status": {"conditions": conditions}},
                       "application/strategic-merge-patch+json")
+    if is_ready:
+        cluster().wait_until(f"/api/v1/nodes/{node}", lambda one: not one["spec"].get("taints"),
+                             "the node takes pods again")
 
 
 def recovers(name, fail, node):

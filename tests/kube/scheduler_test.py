@@ -127,6 +127,28 @@ def metrics_have_the_promised_names():
     check(bound_ones and float(bound_ones[0].split()[-1]) > 0, text)
 
 
+def taken_leases():
+    """How often the scheduler found a GPU that it gave out in another pod's hands."""
+    lines = [line for line in scheduler().page("/metrics").splitlines()
+             if line.startswith('topology_placement_decisions_total{result="lease_taken"}')]
+    return float(lines[0].split()[-1]) if lines else 0
+
+
+@test
+def the_gpus_of_pods_that_go_are_taken_over_at_once():
+    first, second = [f"first-{i}" for i in range(3 * GPUS)], [f"second-{i}" for i in range(3 * GPUS)]
+    create(*(pod(name, 1) for name in first))
+    for name in first:
+        bound(name)
+    create(*(pod(name, 1) for name in second))
+    delete(*first)
+    for name in second:
+        bound(name)
+    equal(taken_leases(), 0, "places that were refused because of a lease that goes")
+    delete(*second)
+    no_leases()
+
+
 @test
 def a_scheduler_that_was_killed_finds_what_runs():
     create(*(pod(f"keep-{i}", GPUS) for i in range(2)))

@@ -1,6 +1,8 @@
 #include "drivers/kubernetes/gpu_leases.hpp"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "wire/kube/encode.hpp"
 #include "wire/kube/names.hpp"
@@ -50,16 +52,39 @@ struct GpuLeases::Impl : std::enable_shared_from_this<GpuLeases::Impl> {
   void look_and_leave(const std::string& node, int gpu, const std::string& uid, int tries,
                       const Left& done);
 
+  void begin_leaving(const std::string& name) { ++leaving[name].under_way; }
+  void end_leaving(const std::string& name);
+
+  // Who takes the GPU of one that is just leaving it waits for that, instead of being refused.
+  struct Leaving {
+    int under_way = 0;
+    std::vector<std::function<void()>> waiting;
+  };
+
   Api& api;
   const std::string ns, identity;
   const Clock clock;
+  std::map<std::string, Leaving> leaving;  // by lease
 };
 
 GpuLeases::GpuLeases(Api& api, std::string name_space, std::string identity, Clock clock)
     : impl_(std::make_shared<Impl>(api, std::move(name_space), std::move(identity),
                                    std::move(clock))) {}
 
-void GpuLeases::take(LeaseAsk ask, Taken done) { impl_->create(ask, 0, done); }
+void GpuLeases::take(LeaseAsk ask, Taken done) {
+  const auto leaving = impl_->leaving.find(gpu_lease_name(ask.node, ask.gpu));
+  if (leaving == impl_->leaving.end()) return impl_->create(ask, 0, done);
+  leaving->second.waiting.emplace_back([impl = impl_.get(), ask = std::move(ask),
+                                        done = std::move(done)] { impl->create(ask, 0, done); });
+}
+
+void GpuLeases::Impl::end_leaving(const std::string& name) {
+  const auto it = leaving.find(name);
+  if (--it->second.under_way > 0) return;
+  const std::vector<std::function<void()>> waiting = std::move(it->second.waiting);
+  leaving.erase(it);
+  for (const auto& take : waiting) take();
+}
 
 void GpuLeases::Impl::create(const LeaseAsk& ask, int tries, const Taken& done) {
   ApiRequest request = create_object(leases(), ns, body(ask, {ask.holder}, {}));
@@ -121,10 +146,15 @@ void GpuLeases::Impl::join(const LeaseAsk& ask, const Lease& lease, int tries, c
 // ---------------------------------------------------------------- leaving
 
 void GpuLeases::leave(const std::string& node, int gpu, const std::string& pod_uid,
-                      const std::string& lease_uid, Left done) {
+                      const std::string& lease_uid, Left left) {
+  const std::string name = gpu_lease_name(node, gpu);
+  impl_->begin_leaving(name);
+  const Left done = [self = impl_, name, left = std::move(left)](bool is_gone) {
+    left(is_gone);
+    self->end_leaving(name);
+  };
   if (lease_uid.empty()) return impl_->look_and_leave(node, gpu, pod_uid, 0, done);
-  ApiRequest request =
-      delete_object(leases(), impl_->ns, gpu_lease_name(node, gpu), encode_delete(lease_uid, {}));
+  ApiRequest request = delete_object(leases(), impl_->ns, name, encode_delete(lease_uid, {}));
   impl_->api.call(std::move(request), [self = impl_, node, gpu, pod_uid, done](ApiAnswer answer) {
     const bool gone = answer.ok() || answer.error->reason == ApiReason::NotFound ||
                       answer.error->reason == ApiReason::Conflict;  // another one has its name

@@ -40,7 +40,7 @@ class GpuLeases {
   void take(LeaseAsk ask, Taken done);
   // `lease_uid`: of a lease that nobody shares, where that is known; then one write is enough.
   void leave(const std::string& node, int gpu, const std::string& pod_uid,
-             const std::string& lease_uid, Left done);
+             const std::string& lease_uid, Left left);
 
  private:
   struct Impl;
