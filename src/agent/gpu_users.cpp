@@ -18,11 +18,11 @@ bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 // A UUID at the beginning; the systemd driver writes '_' for '-'. Empty: there is none.
 std::string uuid_at(std::string_view text) {
-  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-  if (text.size() < kForm.size()) return {};
+  constexpr std::size_t kLength = 36;
+  if (text.size() < kLength) return {};
   std::string uid;
-  for (std::size_t i = 0; i < kForm.size(); ++i) {
-    const bool dash = kForm[i] == '-';
+  for (std::size_t i = 0; i < kLength; ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
     if (dash ? text[i] != '-' && text[i] != '_' : !is_hex(text[i])) return {};
     uid += dash ? '-' : text[i];
   }

@@ -279,12 +279,4 @@ def the_scheduler_gives_no_work_to_a_gpu_that_the_agent_calls_unhealthy():
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-    finally:
-        for name in ("agent", "scheduler"):
-            if name in _shared:
-                _shared[name][0].stop()
-        if "cluster" in _shared:
-            _shared["cluster"].stop()
-    sys.exit(code)
+    sys.exit(main())

@@ -268,9 +268,4 @@ def kubectl_installs_deploy():
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-    finally:
-        if "cluster" in _shared:
-            _shared["cluster"].stop()
-    sys.exit(code)
+    sys.exit(main())

@@ -185,9 +185,4 @@ def nothing_outlives_a_run_however_it_ends():
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-    finally:
-        if "cluster" in _shared:
-            _shared["cluster"].stop()
-    sys.exit(code)
+    sys.exit(main())

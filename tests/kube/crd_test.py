@@ -265,9 +265,4 @@ def explanations():
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-    finally:
-        if "cluster" in _shared:
-            _shared["cluster"].stop()
-    sys.exit(code)
+    sys.exit(main())

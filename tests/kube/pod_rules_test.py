@@ -4,83 +4,47 @@
 import json
 import pathlib
 import sys
-import urllib.error
-import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
-from api_client import Answer
-from control_plane import ControlPlane
-from processes import Program, free_port
-from service import BINARY, check, equal, main, test, wait_for
+import scheduled  # noqa: E402
+from api_client import Answer  # noqa: E402
+from control_plane import ControlPlane  # noqa: E402
+from processes import Program, free_port  # noqa: E402
+from scheduled import PODS, RunningScheduler, create, delete  # noqa: E402
+from service import BINARY, check, equal, main, test, wait_for  # noqa: E402
 
-PODS = "/api/v1/namespaces/default/pods"
 HOST, ZONE = "kubernetes.io/hostname", "example.com/zone"
 NODES, GPUS = 4, 4
-_shared = {}
+scheduled.SIZE.update(nodes=NODES, gpus=GPUS)
+_zoned = []
 
 
 def cluster():
-    if "cluster" not in _shared:
-        plane = ControlPlane(nodes=NODES, gpus=GPUS, crds=True).start()
-        _shared["cluster"] = plane
+    """Two nodes in each zone."""
+    plane = scheduled.cluster()
+    if not _zoned:
+        _zoned.append(True)
         for number, node in enumerate(sorted(nodes())):
             plane.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {ZONE: "ab"[number // 2]}}})
-        plane.request("POST", "/api/v1/namespaces",
-                      {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-scheduler"}})
-        start_scheduler()
-    return _shared["cluster"]
+        scheduled.scheduler()
+    return plane
 
 
 def nodes():
     return {one["metadata"]["name"]: one["metadata"]["labels"]
-            for one in _shared["cluster"].get("/api/v1/nodes")["items"]}
+            for one in scheduled.cluster().get("/api/v1/nodes")["items"]}
 
 
-def start_scheduler():
-    plane, port = _shared["cluster"], free_port()
-    program = Program("scheduler", [BINARY, "kube", "--kubeconfig", str(plane.kubeconfig),
-                                    "--port", str(port)], plane.folder)
-    program.start()
-    _shared["scheduler"] = (program, port)
-    wait_for(lambda: ready().get("leads") and ready().get("ready"), "the scheduler is ready")
-
-
-def ready(port=None):
-    port = port or _shared["scheduler"][1]
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        return json.load(error)
-    except OSError:
-        return {}
-
-
-def pod(name, app="web", gpus=1, annotations=None, **spec):
-    container = {"name": "c", "image": "none", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
-    container.update(spec.pop("container", {}))
-    return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "labels": {"app": app}, "annotations": annotations or {}},
-            "spec": {"schedulerName": "gpu-scheduler", "terminationGracePeriodSeconds": 0,
-                     "containers": [container], **spec}}
-
-
-def create(*pods):
-    for one in pods:
-        cluster().request("POST", PODS, one)
+def pod(name, app="web", gpus=1, annotations=None, container=None, **spec):
+    made = scheduled.pod(name, gpus, annotations, **spec)
+    made["metadata"]["labels"] = {"app": app}
+    made["spec"]["containers"][0].update(container or {})
+    return made
 
 
 def bound(name):
-    return cluster().wait_until(f"{PODS}/{name}", lambda one: one["spec"].get("nodeName"),
-                                f"{name} is bound")["spec"]["nodeName"]
-
-
-def delete(*names):
-    for name in names:
-        cluster().request("DELETE", f"{PODS}/{name}")
-    for name in names:
-        wait_for(lambda: cluster().find(f"{PODS}/{name}") is None, f"{name} is gone")
+    return scheduled.bound(name)["spec"]["nodeName"]
 
 
 def told(name):
@@ -434,10 +398,12 @@ def a_missing_namespace_or_definition_is_named():
             program = Program("bare", [BINARY, "kube", "--kubeconfig", str(plane.kubeconfig), "--port",
                                        str(port), *flags], plane.folder)
             program.start()
-            wait_for(lambda: words in ready(port).get("reason", ""), f"/ready says: {words}")
-            check(not ready(port)["ready"], "it is not ready")
+            bare = RunningScheduler(program, port)
+            wait_for(lambda: words in bare.readiness().get("reason", ""), f"/ready says: {words}")
+            check(not bare.readiness()["ready"], "it is not ready")
             program.stop()
 
 
 if __name__ == "__main__":
-    main()
+    cluster()
+    sys.exit(main())

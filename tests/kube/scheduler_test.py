@@ -191,4 +191,4 @@ def schedulers_without_leader_election_never_give_a_gpu_twice():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

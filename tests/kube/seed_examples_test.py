@@ -71,9 +71,4 @@ if __name__ == "__main__":
     if len(documents()) < 4:
         print(f"skipped: {SHARED}/seeds lacks 000_*.txt ... 003_*.txt\n0 passed, 0 failed, 3 skipped")
         sys.exit(0)
-    try:
-        code = main()
-    finally:
-        if "cluster" in _shared:
-            _shared["cluster"].stop()
-    sys.exit(code)
+    sys.exit(main())

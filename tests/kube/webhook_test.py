@@ -509,9 +509,4 @@ def own_certificates_rotate_under_traffic():
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-    finally:
-        if "cluster" in _shared:
-            _shared["cluster"].stop()
-    sys.exit(code)
+    sys.exit(main())

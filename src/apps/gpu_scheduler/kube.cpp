@@ -94,11 +94,8 @@ Status Kube::read_config() {
 
 Status Kube::start() {
   if (Status read = read_config(); !read) return read;
-  Result<kube::ClusterAccess> access = find_own_cluster(flags_.kubeconfig, flags_.context);
-  if (!access) return access.error();
-  loop_.start();
   Result<std::unique_ptr<kube::Api>> api =
-      kube::Api::create(loop_, std::move(*access), {}, &metrics_);
+      connect_own_cluster({flags_.kubeconfig, flags_.context}, loop_, metrics_);
   if (!api) return api.error();
   api_ = std::move(*api);
   if (Status listening = listen(); !listening) return listening;

@@ -72,17 +72,12 @@ class KubeAgent {
 };
 
 Status KubeAgent::connect() {
-  Result<kube::ClusterAccess> access =
-      find_own_cluster(options_.kube.kubeconfig, options_.kube.context);
-  if (!access) return access.error();
-  log_info("reporting a node", {{"node", options_.kube.node_name}});
-  loop_.start();
   kube::ApiOptions api_options;
   api_options.connections = 4;
   api_options.for_ordinary = 3;
   api_options.user_agent = std::string(kube::kAgentManager) + "/" + kVersion;
-  Result<std::unique_ptr<kube::Api>> api =
-      kube::Api::create(loop_, std::move(*access), std::move(api_options), &metrics_);
+  Result<std::unique_ptr<kube::Api>> api = connect_own_cluster(
+      {options_.kube.kubeconfig, options_.kube.context}, loop_, metrics_, std::move(api_options));
   if (!api) return api.error();
   api_ = std::move(*api);
   return ok_status();

@@ -1,15 +1,23 @@
 // The cluster that a command works for: that of a kubeconfig, or the one that it runs in.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/result.hpp"
-#include "drivers/kubernetes/credentials.hpp"
+#include "drivers/kubernetes/api.hpp"
+#include "net/event_loop.hpp"
+#include "net/metrics.hpp"
 
 namespace gs {
 
-// Empty: as kubectl finds it, then the pod's service account. Logs which one it is.
-Result<kube::ClusterAccess> find_own_cluster(const std::string& kubeconfig,
-                                             const std::string& context);
+struct ClusterFlags {
+  std::string kubeconfig, context;  // empty: as kubectl finds it, then the pod's service account
+};
+
+// Its client, on the loop, which is started; logs which cluster it is.
+Result<std::unique_ptr<kube::Api>> connect_own_cluster(const ClusterFlags& flags, EventLoop& loop,
+                                                       Metrics& metrics,
+                                                       kube::ApiOptions options = {});
 
 }  // namespace gs

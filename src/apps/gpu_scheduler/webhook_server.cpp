@@ -56,11 +56,8 @@ Status WebhookServer::start() {
 }
 
 Status WebhookServer::connect() {
-  Result<kube::ClusterAccess> access = find_own_cluster(flags_.kubeconfig, flags_.context);
-  if (!access) return access.error();
-  loop_.start();
   Result<std::unique_ptr<kube::Api>> api =
-      kube::Api::create(loop_, std::move(*access), {}, &metrics_);
+      connect_own_cluster({flags_.kubeconfig, flags_.context}, loop_, metrics_);
   if (!api) return api.error();
   api_ = std::move(*api);
   claims_ = std::make_unique<kube::ClaimBook>(*api_, kClaimPatience);
