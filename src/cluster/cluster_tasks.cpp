@@ -126,13 +126,14 @@ TaskId Cluster::place(JobId job_id, int group, int rank, Allocation place, TaskS
 // left owns it.
 void Cluster::find_pin_owners(NodeState& node, GpuMask gpus) {
   for_each_gpu(gpus, [&](int gpu) {
-    JobId& owner = node.gpus[static_cast<std::size_t>(gpu)].pin_owner;
+    PinOwner& owner = node.gpus[static_cast<std::size_t>(gpu)].pin_owner;
     owner = {};
     for (const TaskId id : node.tasks) {
       const Task& task = tasks_[id.index()];
+      const Shape& shape = shape_of(task);
       if (task.state != TaskState::Releasing && (task.place.gpus & gpu_bit(gpu)) != 0 &&
-          !shape_of(task).request.gpu.pinned_ids.empty())
-        owner = task.job;
+          !shape.request.gpu.pinned_ids.empty())
+        owner = PinOwner(shape, task.job);
     }
   });
 }

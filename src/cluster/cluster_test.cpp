@@ -61,6 +61,9 @@ class Books : public testing::Test {
     return id;
   }
   const NodeState& node() const { return cluster.node(n); }
+  PinOwner owner(JobId job) const {
+    return {cluster.shapes().at(cluster.shape_of(job).groups[0].shape), job};
+  }
 
   Cluster cluster;
   TenantId t;
@@ -124,7 +127,7 @@ TEST_F(Books, pinned_tasks_of_a_job_share_a_device_that_others_can_not_have) {
   const JobId a = add(job);
   const TaskId first = run(a, 0b100, TaskState::Running, 0);
   const TaskId second = run(a, 0b100, TaskState::Running, 1);
-  EXPECT_EQ(node().gpus[2].pin_owner, a);
+  EXPECT_EQ(node().gpus[2].pin_owner, owner(a));
   EXPECT_EQ(node().free_gpus(View::Now), 0b1011U);
 
   job.id = "b";
@@ -134,7 +137,8 @@ TEST_F(Books, pinned_tasks_of_a_job_share_a_device_that_others_can_not_have) {
   EXPECT_FALSE(node().gpus[2].pin_owner.valid());
   run(b, 0b100, TaskState::Nominated);
   cluster.remove_task(first);
-  EXPECT_EQ(node().gpus[2].pin_owner, b) << "whoever leaves takes nothing from the next owner";
+  EXPECT_EQ(node().gpus[2].pin_owner, owner(b))
+      << "whoever leaves takes nothing from the next owner";
   cluster.verify();
 }
 

@@ -77,6 +77,7 @@ void put(Hash& h, const TaskRequest& r) {
   for (const auto& model : g.models) put(h, model);
   for (const int id : g.prefer_ids) put(h, id);
   for (const int id : g.pinned_ids) put(h, id);
+  put(h, g.pin_group);
   put(h, r.resources);
   for (const auto& [key, value] : r.selector) put_all(h, key, value);
   for (const auto& node : r.only_nodes) put(h, node);

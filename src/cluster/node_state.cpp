@@ -106,8 +106,8 @@ void NodeState::charge(const Shape& shape, const Allocation& place, JobId job, T
     if (pinned) {
       books.pin_tasks += sign;
       if (state == TaskState::Releasing) books.pin_releasing += sign;
-      if (state != TaskState::Releasing && sign > 0) books.pin_owner = job;
-      if (books.pin_tasks == books.pin_releasing) books.pin_owner = JobId{};
+      if (state != TaskState::Releasing && sign > 0) books.pin_owner = PinOwner(shape, job);
+      if (books.pin_tasks == books.pin_releasing) books.pin_owner = {};
     } else if (shape.exclusive()) {
       books.milli.charge(state, std::int64_t{sign} * kWholeGpu);
       books.memory_mib.charge(state, sign * books.memory_mib.capacity);

@@ -42,7 +42,7 @@ struct GpuState {
   Ledger memory_mib;
   // Whose pinned tasks have or will have the device; they share it among themselves. None while
   // there are only releasing ones.
-  JobId pin_owner;
+  PinOwner pin_owner;
   int pin_tasks = 0, pin_releasing = 0;
   int mig_holds = 0;  // reservations that keep its MIG instances for themselves
 

@@ -19,6 +19,7 @@ std::uint64_t hash_of(const TaskRequest& r) {
   for (const auto& [key, value] : r.selector) h.add(key).add(value);
   for (const auto& node : r.only_nodes) h.add(node);
   for (const int id : r.gpu.pinned_ids) h.add(static_cast<std::uint64_t>(id));
+  h.add(r.gpu.pin_group);
   return h.value();
 }
 
@@ -29,7 +30,7 @@ ShapeId ShapeTable::intern(const TaskRequest& request) {
   const auto [begin, end] = by_hash_.equal_range(hash);
   for (auto it = begin; it != end; ++it)
     if (at(it->second).request == request) return it->second;
-  Shape shape{request, {}, {}, {}, 0};
+  Shape shape{request, {}, {}, {}, 0, 0};
   for (const auto& model : request.gpu.models) shape.models.push_back(models_.intern(model));
   for (const auto& [name, amount] : request.resources.named)
     shape.named.emplace_back(resources_.intern(name), amount);
@@ -37,6 +38,8 @@ ShapeId ShapeTable::intern(const TaskRequest& request) {
     shape.mig_profiles.push_back(resources_.intern("mig:" + ask.profile));
   for (const auto& ask : request.gpu.mig)
     shape.mig_milli += mig_milli(ask.count * mig_compute_slices(ask.profile));
+  if (!request.gpu.pin_group.empty())
+    shape.pin_group = pin_groups_.intern(request.gpu.pin_group) + 1;
   const ShapeId id{shapes_.size()};
   shapes_.push_back(std::move(shape));
   by_hash_.emplace(hash, id);

@@ -19,9 +19,24 @@ struct Shape {
   std::vector<std::uint32_t> models;                          // interned request.gpu.models
   std::vector<std::pair<std::uint32_t, std::int64_t>> named;  // interned request.resources.named
   std::vector<std::uint32_t> mig_profiles;                    // interned request.gpu.mig, one each
-  std::int64_t mig_milli = 0;  // what its MIG instances count for in a tenant's books
+  std::int64_t mig_milli = 0;   // what its MIG instances count for in a tenant's books
+  std::uint32_t pin_group = 0;  // interned request.gpu.pin_group, from 1; 0: none
   int gpus() const { return request.gpu.count; }
   bool exclusive() const { return request.gpu.sharing == Sharing::Exclusive; }
+};
+
+// Who shares a pinned device: the tasks of one job, or of all jobs of one pin group.
+class PinOwner {
+ public:
+  constexpr PinOwner() = default;  // nobody
+  PinOwner(const Shape& shape, JobId job)
+      : who_(shape.pin_group > 0 ? -static_cast<std::int64_t>(shape.pin_group)
+                                 : static_cast<std::int64_t>(job.index()) + 1) {}
+  bool valid() const { return who_ != 0; }
+  bool operator==(const PinOwner&) const = default;
+
+ private:
+  std::int64_t who_ = 0;
 };
 
 // A group of a job with its request interned.
@@ -74,6 +89,7 @@ class ShapeTable {
   std::unordered_multimap<std::uint64_t, JobShapeId> jobs_by_hash_;
   Names models_;
   Names resources_;
+  Names pin_groups_;
   int mig_slice_milli_ = 0;  // 0: a seventh
 };
 

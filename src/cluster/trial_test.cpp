@@ -140,7 +140,7 @@ class Player {
       const int pin = gpu.pinned_ids[0];
       const GpuState& books = n.gpus[static_cast<std::size_t>(pin)];
       const bool ours =
-          books.pin_owner == job_id &&
+          books.pin_owner == PinOwner(shape, job_id) &&
           (view == View::Future || (books.milli.used == 0 && books.pin_releasing == 0));
       if (!ours && (n.free_gpus(view) & gpu_bit(pin)) == 0) return std::nullopt;
       return Allocation{id, gpu_bit(pin), {}};

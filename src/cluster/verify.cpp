@@ -39,7 +39,7 @@ void add(Ledger& ledger, TaskState state, std::int64_t amount) {
 struct GpuCount {
   Ledger milli, memory_mib;
   int pins = 0, pins_releasing = 0;
-  std::vector<JobId> pinned_by;      // not releasing
+  std::vector<PinOwner> pinned_by;   // not releasing
   std::int64_t exclusive_later = 0;  // whole-GPU tasks that have it or will have it
   std::int64_t sharers_later = 0;
 };
@@ -63,7 +63,7 @@ void count_gpu(GpuCount& gpu, const Task& task, const Shape& shape, std::int64_t
   if (!ask.pinned_ids.empty()) {
     ++gpu.pins;
     gpu.pins_releasing += later ? 0 : 1;
-    if (later) gpu.pinned_by.push_back(task.job);
+    if (later) gpu.pinned_by.emplace_back(shape, task.job);
     return;
   }
   (shape.exclusive() ? gpu.exclusive_later : gpu.sharers_later) += later ? 1 : 0;
@@ -130,8 +130,8 @@ void check_gpu(const NodeState& node, int gpu, const GpuCount& count) {
   CHECK_MSG(kept.pin_tasks == count.pins && kept.pin_releasing == count.pins_releasing,
             of + ": the count of pinned tasks is wrong");
   CHECK_MSG(later == 0 || count.pinned_by.empty(), of + " is pinned by one and used by another");
-  for (const JobId job : count.pinned_by)
-    CHECK_MSG(kept.pin_owner == job, of + " is pinned by a job that does not own it");
+  for (const PinOwner& owner : count.pinned_by)
+    CHECK_MSG(kept.pin_owner == owner, of + " is pinned by a job that does not own it");
   CHECK_MSG(!count.pinned_by.empty() || !kept.pin_owner.valid(),
             of + " has a pin owner without a pinned task");
   check_masks(node, gpu, count);

@@ -10,14 +10,15 @@ namespace {
 
 bool in_balance(const Ledger& ledger) { return ledger.free(View::Future) >= 0; }
 
-// A pinned device is for the tasks of one job.
-bool only_one_job_on(const Cluster& cluster, const NodeState& node, int gpu) {
-  JobId owner;
+// A pinned device is for the tasks of one job, or of one group of jobs.
+bool only_one_owner_on(const Cluster& cluster, const NodeState& node, int gpu) {
+  PinOwner owner;
   for (const TaskId id : node.tasks) {
     const Task& task = cluster.task(id);
     if (task.state == TaskState::Releasing || (task.place.gpus & gpu_bit(gpu)) == 0) continue;
-    if (owner.valid() && task.job != owner) return false;
-    owner = task.job;
+    const PinOwner other(cluster.shape_of(task), task.job);
+    if (owner.valid() && other != owner) return false;
+    owner = other;
   }
   return true;
 }
@@ -31,7 +32,7 @@ bool is_sound(const Cluster& cluster, const Task& task) {
   for_each_gpu(task.place.gpus, [&](int gpu) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
     sound &= in_balance(books.milli) && in_balance(books.memory_mib);
-    if (books.pinned(View::Future)) sound &= only_one_job_on(cluster, node, gpu);
+    if (books.pinned(View::Future)) sound &= only_one_owner_on(cluster, node, gpu);
   });
   for (const MigPick& pick : task.place.mig)
     for (const auto& gpu : node.mig)

@@ -23,13 +23,15 @@ bool lies_together(const JobShape& shape) {
 
 namespace {
 
-// Nobody else is pinned to a device that the task is pinned to.
+// Nobody but its own group is pinned to a device that the task is pinned to.
 bool own_pins(const Cluster& cluster, const Task& task) {
-  if (cluster.shape_of(task).request.gpu.pinned_ids.empty()) return true;
+  const Shape& shape = cluster.shape_of(task);
+  if (shape.request.gpu.pinned_ids.empty()) return true;
   bool own = true;
   for_each_gpu(task.place.gpus, [&](int gpu) {
-    const JobId owner = cluster.node(task.place.node).gpus[static_cast<std::size_t>(gpu)].pin_owner;
-    own &= !owner.valid() || owner == task.job;
+    const PinOwner owner =
+        cluster.node(task.place.node).gpus[static_cast<std::size_t>(gpu)].pin_owner;
+    own &= !owner.valid() || owner == PinOwner(shape, task.job);
   });
   return own;
 }

@@ -73,13 +73,9 @@ Status Engine::Impl::apply(const TaskEnded& command) {
   JobRecord& record = cluster.job(job);
   if (command.outcome == Outcome::Succeeded) note_success(job, ref.group, ref.rank);
   if (command.outcome == Outcome::Failed && record.state != JobState::Stopping && !releasing) {
-    Why why{Verdict::Broken,
-            Constraint::None,
-            {},
-            {},
-            {},
-            {},
-            "task " + std::to_string(ref.group) + "/" + std::to_string(ref.rank) + " failed"};
+    Why why;
+    why.verdict = Verdict::Broken;
+    why.sentence = "task " + std::to_string(ref.group) + "/" + std::to_string(ref.rank) + " failed";
     stop_job(job, JobState::Failed, StopReason::Cancelled, why);
     return ok_status();
   }

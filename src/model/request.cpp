@@ -79,6 +79,8 @@ Status validate_gpu(const GpuRequest& gpu) {
       return invalid("gpu.pinned_ids: " + std::to_string(id) + " is not a GPU index");
   if (!gpu.pinned_ids.empty() && static_cast<int>(gpu.pinned_ids.size()) != gpu.count)
     return invalid("gpu.pinned_ids must list gpu.count ids");
+  if (gpu.pinned_ids.empty() && !gpu.pin_group.empty())
+    return invalid("gpu.pin_group needs gpu.pinned_ids");
   return ok_status();
 }
 

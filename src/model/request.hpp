@@ -38,7 +38,10 @@ struct GpuRequest {
   std::vector<int> prefer_ids;
   TopologyMode topology = TopologyMode::Ignore;  // of the devices inside the node
   int min_bandwidth_gbps = 0;                    // over every pair of the set
-  std::vector<int> pinned_ids;  // exactly these devices; tasks of one job may share a pinned device
+  // Exactly these devices. Tasks of one job may share a pinned device, and so may tasks of jobs
+  // with the same (not empty) pin_group; who may name which group is for the caller to decide.
+  std::vector<int> pinned_ids;
+  std::string pin_group;
   bool operator==(const GpuRequest&) const = default;
 };
 

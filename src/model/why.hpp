@@ -66,6 +66,13 @@ struct Reserved {
   std::vector<std::string> nodes;
 };
 
+// What would have to go elsewhere so that the job fits.
+struct WouldMove {
+  std::int64_t tasks = 0, gpus = 0;  // to be moved
+  std::vector<std::string> nodes;    // off these
+  std::int64_t free_elsewhere = 0;   // GPUs
+};
+
 struct Why {
   Verdict verdict = Verdict::NotNow;
   Constraint constraint = Constraint::None;
@@ -73,6 +80,7 @@ struct Why {
   std::optional<Candidate> best;
   std::optional<QuotaState> quota;
   std::optional<Reserved> reservation;
+  std::optional<WouldMove> moves;
   std::string sentence;
 };
 

@@ -247,13 +247,15 @@ std::optional<SharedPick> pick_shared(const NodeState& node, const Shape& shape,
 
 namespace {
 
-std::optional<GpuMask> pinned(const NodeState& node, const GpuRequest& gpu, View view, JobId job) {
+std::optional<GpuMask> pinned(const NodeState& node, const Shape& shape, View view, JobId job) {
   GpuMask set = 0;
-  for (const int id : gpu.pinned_ids) {
+  for (const int id : shape.request.gpu.pinned_ids) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(id)];
     // A device that is ours only once somebody has gone from it is not ours now.
     const bool held = books.milli.used > 0 || books.pin_releasing > 0;
-    const bool ours = books.pin_owner == job && (view == View::Future || !held);
+    // Nor one that is kept for somebody else from a time on when we would still have it.
+    const bool ours = books.pin_owner == PinOwner(shape, job) && books.milli.nominated == 0 &&
+                      (view == View::Future || !held);
     if (!ours && (node.free_gpus(view) & gpu_bit(id)) == 0) return std::nullopt;
     if ((node.usable() & gpu_bit(id)) == 0) return std::nullopt;
     set |= gpu_bit(id);
@@ -287,7 +289,7 @@ std::optional<Allocation> DeviceChooser::choose(const NodeState& node, NodeId id
       place.gpus = pick->gpus;
       return place;
     }
-    const auto set = pinned(node, gpu, view, job);
+    const auto set = pinned(node, shape, view, job);
     if (!set) return std::nullopt;
     place.gpus = *set;
     return place;

@@ -6,6 +6,7 @@
 #include "placement/filters.hpp"
 #include "placement/fit.hpp"
 #include "placement/placer.hpp"
+#include "placement/would_move.hpp"
 
 namespace gs {
 namespace {
@@ -94,9 +95,22 @@ void Placer::Impl::explain_group(const PlaceAsk& ask, const GroupTasks& tasks, W
                    std::to_string(why.best->has) + " " + why.best->of;
     if (why.best->has >= why.best->needs) why.sentence += ", but not where they are needed";
   }
+  if (!never && where.empty()) explain_moves(group, count, why);
   if (!why.filters.empty())
     why.sentence += "; of " + count_of(left + refused_total(why.filters), "node") + " " +
                     filter_words(why.filters, shape);
+}
+
+// Nothing moves unless consolidation is on, and then only what is movable.
+void Placer::Impl::explain_moves(const ShapedGroup& group, std::int64_t count, Why& why) {
+  const NodeIndex& nodes = index(group.shape, View::Now);
+  const MoveAsk ask{&cluster.shapes().at(group.shape), count,
+                    [&](NodeId node) { return !nodes.refused(node); },
+                    [&](NodeId node) { return empty_slots(node, group.shape); }};
+  why.moves = would_move(cluster, ask);
+  if (!why.moves) return;
+  why.sentence += "; " + move_words(*why.moves);
+  if (!config.consolidation) why.sentence += " (consolidation is off)";
 }
 
 void Placer::Impl::explain_gang(const std::string& need, const std::string& where, GangRoom gang,

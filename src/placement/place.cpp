@@ -94,7 +94,7 @@ Status Placer::can_hold(JobId job, int group, const Allocation& place) const {
   bool free = true;
   for_each_gpu(place.gpus, [&](int i) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(i)];
-    if (!gpu.pinned_ids.empty() && books.pin_owner == job) return;
+    if (!gpu.pinned_ids.empty() && books.pin_owner == PinOwner(shape, job)) return;
     const GpuPart part = shape.exclusive() ? GpuPart{kWholeGpu, books.memory_mib.capacity}
                                            : gpu_part(gpu, books.memory_mib.capacity);
     free &= books.pin_tasks == 0 && books.milli.free(View::Now) >= part.milli &&

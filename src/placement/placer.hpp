@@ -84,6 +84,7 @@ struct Placer::Impl {
   std::string together_words(JobId job, const ShapedGroup& group) const;
   std::int64_t room_for(ShapeId shape, NodeId node, int at_most, bool empty);
   void explain_group(const PlaceAsk& ask, const GroupTasks& tasks, Why& why);
+  void explain_moves(const ShapedGroup& group, std::int64_t count, Why& why);
   void explain_gang(const std::string& need, const std::string& where, GangRoom gang, Why& why);
 
   // --- never.cpp ---

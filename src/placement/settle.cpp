@@ -51,12 +51,13 @@ TaskId Placer::Impl::evicted_twin(const Trial& trial, JobId job, int group, int 
 
 namespace {
 
-bool own_pins_free(const NodeState& node, const Task& task, View view) {
+bool own_pins_free(const NodeState& node, const Shape& shape, const Task& task, View view) {
   bool free = true;
   for_each_gpu(task.place.gpus, [&](int gpu) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(gpu)];
     const bool others = view == View::Now && (books.milli.used > 0 || books.pin_releasing > 0);
-    const bool ours = books.pin_owner == task.job && !others;
+    const bool ours =
+        books.pin_owner == PinOwner(shape, task.job) && books.milli.nominated == 0 && !others;
     free &= ours || (node.free_gpus(view) & gpu_bit(gpu)) != 0;
   });
   return free;
@@ -69,7 +70,7 @@ bool own_devices_free(const Cluster& cluster, const Task& task, const Shape& sha
   for (const MigPick& pick : task.place.mig)
     for (const MigSlotState& instance : node.mig_gpu(pick.gpu)->instances)
       if (instance.id == pick.id && instance.nominated) return false;
-  if (!shape.request.gpu.pinned_ids.empty()) return own_pins_free(node, task, view);
+  if (!shape.request.gpu.pinned_ids.empty()) return own_pins_free(node, shape, task, view);
   if (shape.exclusive()) return (task.place.gpus & ~node.free_gpus(view)) == 0;
   bool free = true;
   for_each_gpu(task.place.gpus, [&](int gpu) {

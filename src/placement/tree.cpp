@@ -63,8 +63,10 @@ Result<TreeAsk> tree_ask(const DomainTree& domains, const TopologyWish& wish,
   } else {
     ask.level = ask.slices.empty() ? domains.depth() : 0;
   }
-  if (!ask.slices.empty() && ask.level > ask.slices.front().row)
-    return invalid("slices: their level lies outside the level of the group");
+  // What lies together further in than packs have to, keeps the packs together by itself.
+  std::erase_if(ask.slices, [&](const SliceLayer& layer) { return layer.row < *required; });
+  // A search goes outwards from the row of the packs: a wish for less is only a wish.
+  if (!ask.slices.empty()) ask.level = std::min(ask.level, ask.slices.front().row);
   return ask;
 }
 

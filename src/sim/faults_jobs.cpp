@@ -61,6 +61,7 @@ TaskRequest FaultsSource::make_request() {
     auto& ids = request.gpu.pinned_ids;
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
     request.gpu.count = static_cast<int>(ids.size());
+    if (rng_.chance(0.5)) request.gpu.pin_group = rng_.chance(0.5) ? "pins-a" : "pins-b";
   }
   add_wishes(request);
   return request;

@@ -54,7 +54,7 @@ std::optional<std::string> overused_gpu(const Gpu& gpu, const std::vector<Use>& 
     if (std::find(gpus.begin(), gpus.end(), gpu.index) == gpus.end()) continue;
     const GpuRequest& ask = use.request->gpu;
     if (!ask.pinned_ids.empty()) {
-      pinned_by.insert(*use.job);
+      pinned_by.insert(ask.pin_group.empty() ? "job " + *use.job : "group " + ask.pin_group);
       continue;
     }
     ++users;

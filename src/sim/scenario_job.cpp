@@ -141,6 +141,7 @@ constexpr Field<TaskRequest> kRequest[] = {
     {"min-bandwidth",
      [](TaskRequest& r, const Value& v) { r.gpu.min_bandwidth_gbps = v.integer(); }},
     {"pin", pin},
+    {"pin-group", [](TaskRequest& r, const Value& v) { r.gpu.pin_group = v.text(); }},
     {"cpu", [](TaskRequest& r, const Value& v) { r.resources.cpu_milli = v.milli(); }},
     {"memory", [](TaskRequest& r, const Value& v) { r.resources.memory_bytes = v.bytes(); }},
     {"resource",

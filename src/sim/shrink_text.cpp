@@ -47,6 +47,7 @@ std::string words(const TaskRequest& r) {
   for (const MigAsk& ask : g.mig) w.say(fmt::format("mig={}x{}", ask.count, ask.profile));
   if (!g.models.empty()) w.say(fmt::format("models={}", fmt::join(g.models, ",")));
   if (!g.pinned_ids.empty()) w.say(fmt::format("pinned={}", describe_gpus(g.pinned_ids)));
+  if (!g.pin_group.empty()) w.say("pin-group=" + g.pin_group);
   w.add("min_memory", g.min_memory_mib, std::int64_t{0});
   w.add("policy", static_cast<int>(g.policy), 0).add("topology", static_cast<int>(g.topology), 0);
   w.add("min_bandwidth", g.min_bandwidth_gbps, 0);

@@ -23,7 +23,9 @@ std::string key_of(const PodName& pod) { return pod.ns + "/" + pod.name; }
 std::map<int, GpuHolder> shares_of(const PodPlace& place) {
   std::map<int, GpuHolder> shares;
   for (const int gpu : place.gpus)
-    shares[gpu] = {place.pod.uid, place.milli > 0 ? place.milli : 1000, place.memory_mib, {}};
+    shares[gpu] = {place.pod.uid,     place.milli > 0 ? place.milli : 1000,
+                   place.memory_mib,  {},
+                   place.share_group, {}};
   for (const MigPlace& instance : place.mig) {
     GpuHolder& holder = shares[instance.gpu];
     holder.pod_uid = place.pod.uid;

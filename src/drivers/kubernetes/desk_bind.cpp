@@ -25,6 +25,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
       place.milli = gpu.milli;
       place.memory_mib = gpu.memory_mib;
     }
+    place.share_group = gpu.pin_group;
     place.index = record.ask.index;
     if (!record.pod.volume_claims.empty())
       if (const auto node = nodes_.find(place.node); node != nodes_.end() && node->second.node)

@@ -82,7 +82,7 @@ void Desk::lease_taken(const std::string& node, int gpu, const std::string& hold
   record.lease.meta.name = name;
   record.lease.node = node;
   record.lease.gpu = gpu;
-  record.lease.holders = {GpuHolder{holder, kWholeGpu, 0, {}}};
+  record.lease.holders = {GpuHolder{holder, kWholeGpu, 0, {}, {}, {}}};
   record.seen = now_;
   judge(record);
 }
@@ -132,10 +132,12 @@ void Desk::release_leases(const PodRecord& record, const TaskPlace& place) {
   gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
   for (const int gpu : gpus) {
     Release order{place.node, gpu, name_of(record.pod), false, {}};
-    if (const auto lease = leases_.find(gpu_lease_name(place.node, gpu));
-        lease != leases_.end() && lease->second.lease.holders.size() == 1 &&
-        lease->second.lease.holder == record.pod.meta.uid)
-      order.lease_uid = lease->second.lease.meta.uid;
+    // A lease that others may share is looked at first: somebody may have joined it just now.
+    if (const auto it = leases_.find(gpu_lease_name(place.node, gpu)); it != leases_.end())
+      if (const Lease& lease = it->second.lease; lease.holders.size() == 1 &&
+                                                 lease.holders.front().is_alone() &&
+                                                 lease.holder == record.pod.meta.uid)
+        order.lease_uid = lease.meta.uid;
     orders_.emplace_back(std::move(order));
   }
 }

@@ -98,6 +98,10 @@ void Desk::form_adopted(PodRecord& record) {
   TaskRequest& request = record.ask.request;
   if (request.gpu.sharing != Sharing::Mig) request.gpu.count = static_cast<int>(gpus.size());
   request.gpu.pinned_ids.clear();
+  if (!request.gpu.pin_group.empty()) {  // those that it shares them with may come yet
+    request.gpu.pinned_ids = gpus;
+    request.only_nodes = {record.pod.node_name};
+  }
   form_single(record);
 }
 

@@ -8,7 +8,7 @@ namespace gs::kube {
 namespace {
 
 // One that is placed in the next cycles need not be told that it waits.
-constexpr Duration kFirstWords = milliseconds(500);
+constexpr Duration kFirstWords = milliseconds(100);
 constexpr Duration kNextWords = seconds(5);
 constexpr Duration kMostBetween = seconds(60);
 // Explaining costs as much as placing: only so many a turn.

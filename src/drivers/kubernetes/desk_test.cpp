@@ -136,6 +136,31 @@ TEST(Desk, a_pod_that_its_budget_keeps_is_the_last_to_be_evicted) {
   EXPECT_FALSE(world.exists(kept));
 }
 
+TEST(Desk, pods_of_one_map_share_the_gpus_that_it_gives_to_several) {
+  World world;
+  world.add_node("n1", 4);
+  const std::string a = world.add_pinned("a", "n1", {3}, "map");
+  const std::string b = world.add_pinned("b", "n1", {2, 3}, "map");
+  world.play();
+  EXPECT_EQ(world.devices(a), std::vector<int>{3});
+  EXPECT_EQ(world.devices(b), (std::vector<int>{2, 3}));
+  EXPECT_EQ(world.leases().at("gpu-n1-3").holders.size(), 2U);
+  world.restart();  // who runs is known by where it runs; those who share with it may still come
+  const std::string other = world.add_pinned("other", "n1", {3}, "another map");
+  const std::string c = world.add_pinned("c", "n1", {3}, "map");
+  world.play();
+  EXPECT_EQ(world.pod(other).node_name, "");
+  EXPECT_EQ(world.devices(c), std::vector<int>{3});
+  for (const std::string& uid : {a, b, c}) {
+    EXPECT_EQ(world.pod(other).node_name, "");
+    world.remove_pod(uid);
+    world.play();
+  }
+  EXPECT_EQ(world.devices(other), std::vector<int>{3});
+  EXPECT_TRUE(world.left_over().empty());
+  EXPECT_TRUE(world.without_lease().empty());
+}
+
 TEST(Desk, another_configuration_holds_at_once) {
   World world;
   world.add_node("n1", 2);
@@ -155,7 +180,8 @@ TEST(Desk, somebody_elses_lease_sends_the_pod_elsewhere) {
   world.add_node("n1", 1);
   world.add_node("n2", 1);
   const std::string theirs = world.add_pod("theirs", 1, {}, 0, "another-scheduler");
-  world.take_lease("n1", 0, theirs, false);  // our watch has not brought it yet
+  world.take_lease("n1", 0, {theirs, kWholeGpu, 0, {}, {}, {}},
+                   false);  // our watch has not brought it yet
   const std::string a = world.add_pod("a", 1);
   const std::string b = world.add_pod("b", 1);
   world.play();

@@ -12,19 +12,6 @@ namespace {
 
 // Others change a shared lease at the same time: so often we look again.
 constexpr int kTries = 10;
-constexpr int kWhole = 1000;
-
-bool is_shared(const Lease& lease) {
-  return std::none_of(lease.holders.begin(), lease.holders.end(), [](const GpuHolder& holder) {
-    return holder.milli >= kWhole && holder.mig.empty();
-  });
-}
-
-int milli_of(const Lease& lease) {
-  int sum = 0;
-  for (const GpuHolder& holder : lease.holders) sum += holder.mig.empty() ? holder.milli : 0;
-  return sum;
-}
 
 }  // namespace
 
@@ -72,6 +59,7 @@ GpuLeases::GpuLeases(Api& api, std::string name_space, std::string identity, Clo
                                    std::move(clock))) {}
 
 void GpuLeases::take(LeaseAsk ask, Taken done) {
+  if (ask.shares()) ask.holder.scheduler = impl_->identity;
   const auto leaving = impl_->leaving.find(gpu_lease_name(ask.node, ask.gpu));
   if (leaving == impl_->leaving.end()) return impl_->create(ask, 0, done);
   leaving->second.waiting.emplace_back([impl = impl_.get(), ask = std::move(ask),
@@ -117,12 +105,11 @@ void GpuLeases::Impl::look(const LeaseAsk& ask, int tries, const Taken& done) {
                      [&](const GpuHolder& holder) { return holder.pod_uid == ask.holder.pod_uid; });
     if (mine != lease->holders.end()) {
       // Ours, if the answer to our own write was lost; else another scheduler is at the same pod.
-      const bool ours = ask.shares() || (maker != nullptr && *maker == self->identity);
+      const bool ours = ask.shares() ? mine->scheduler == self->identity
+                                     : maker != nullptr && *maker == self->identity;
       return done({ours, ours ? std::string{} : ask.holder.pod_uid, {}, lease->meta.uid});
     }
-    const bool room = ask.shares() && is_shared(*lease) &&
-                      (!ask.holder.mig.empty() || milli_of(*lease) + ask.holder.milli <= kWhole);
-    if (room) return self->join(ask, *lease, tries, done);
+    if (may_join(*lease, ask.holder)) return self->join(ask, *lease, tries, done);
     done({false, lease->holder.empty() ? std::string("?") : lease->holder, {}, {}});
   });
 }

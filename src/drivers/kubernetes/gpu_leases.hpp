@@ -19,7 +19,7 @@ struct LeaseAsk {
   std::string pod;  // namespace/name
   GpuHolder holder;
 
-  bool shares() const { return holder.milli < 1000 || !holder.mig.empty(); }
+  bool shares() const { return !holder.is_alone(); }
 };
 
 struct LeaseTaking {

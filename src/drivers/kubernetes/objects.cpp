@@ -40,20 +40,23 @@ PodAsk Objects::ask(const Pod& pod) {
   for (const OwnerReference& owner : pod.meta.owners) watch(by_owner_, {{}, owner.uid}, uid);
   const GpuClaim* claim = nullptr;
   std::optional<MapEntry> pin;
+  std::string pin_group;
   if (const char* rule = unknown_rule(pod)) {
     waits(ask, "NotSupported",
           std::string("this scheduler does not place pods with required ") + rule);
     return ask;
   }
   if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
-      !find_pin(pod, ask, pin))
+      !find_pin(pod, ask, pin, pin_group))
     return ask;
   const RequestContext context{claim, owners, pin ? &*pin : nullptr, {}};
   Result<TaskReading> reading = task_request(pod, context);
-  if (reading)
+  if (reading) {
     ask.request = std::move(reading->request);
-  else
+    ask.request.gpu.pin_group = pin_group;
+  } else {
     waits(ask, "InvalidRequest", reading.error().message);
+  }
   return ask;
 }
 
@@ -102,7 +105,8 @@ bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& own
   return true;
 }
 
-bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin) {
+bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin,
+                       std::string& group) {
   ask.index = pod_index(pod.meta).value_or(-1);
   const std::string* text = pod.meta.annotation(kMapAnnotation);
   if (text == nullptr) return true;
@@ -118,6 +122,7 @@ bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin
   if (Status fits = check_entry(*entry, node == read_nodes_.end() ? nullptr : &node->second); !fits)
     return waits(ask, "BadSchedulingMap", fits.error().message);
   pin = *entry;
+  group = share_group(pod.meta, *map, *entry);
   return true;
 }
 

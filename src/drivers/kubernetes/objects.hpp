@@ -74,7 +74,7 @@ class Objects {
   // Each returns false, with ask.waits_for, where the pod has to wait for something.
   bool find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim);
   bool find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask);
-  bool find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin);
+  bool find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin, std::string& group);
   int index_of(const Pod& pod);
   void watch(std::map<Key, std::set<std::string>>& index, Key key, const std::string& uid);
   Uids waiting_for(const std::map<Key, std::set<std::string>>& index, const Key& key) const;

@@ -36,6 +36,7 @@ struct PodPlace {
   std::string visible_devices;        // what CUDA_VISIBLE_DEVICES will be
   int milli = 0;                      // of each GPU; 0: whole GPUs
   std::int64_t memory_mib = 0;        // of each GPU that is shared; 0: not limited
+  std::string share_group;            // whole GPUs are shared with pods of this; empty: with nobody
   int index = -1;                     // among its siblings; -1: none
   std::vector<VolumeChoice> volumes;  // before it is bound
   std::string adapters;               // of the network, near its devices; empty: none is known

@@ -15,6 +15,8 @@ namespace {
 
 constexpr const char* kTestGang = "test/gang";
 constexpr const char* kTestSize = "test/gang-size";
+constexpr const char* kTestPin = "test/pin";  // node:ids
+constexpr const char* kTestPinGroup = "test/pin-group";
 
 PodAsk ask_of(const Pod& pod) {
   PodAsk ask;
@@ -26,6 +28,12 @@ PodAsk ask_of(const Pod& pod) {
   if (const std::string* gang = pod.meta.annotation(kTestGang)) {
     ask.gang = pod.meta.ns + "/" + *gang;
     ask.gang_size = std::stoi(*pod.meta.annotation(kTestSize));
+  }
+  if (const std::string* pin = pod.meta.annotation(kTestPin)) {
+    const Result<Allocated> devices = parse_allocated(*pin);
+    ask.request.only_nodes = {devices->node};
+    ask.request.gpu.pinned_ids = devices->gpus;
+    ask.request.gpu.pin_group = *pod.meta.annotation(kTestPinGroup);
   }
   return ask;
 }
@@ -121,6 +129,14 @@ Pod World::make_pod(const std::string& name, int gpus, const std::string& gang,
   return pod;
 }
 
+std::string World::add_pinned(const std::string& name, const std::string& node,
+                              const std::vector<int>& gpus, const std::string& group) {
+  Pod pod = make_pod(name, static_cast<int>(gpus.size()));
+  set_label(pod.meta.annotations, kTestPin, allocated_text(node, gpus));
+  set_label(pod.meta.annotations, kTestPinGroup, group);
+  return add(std::move(pod));
+}
+
 std::string World::add(Pod pod) {
   const std::string uid = pod.meta.uid;
   pod.meta.created = now_;
@@ -165,13 +181,14 @@ void World::bind_by_another(const std::string& uid, const std::string& node,
   changed(pod);
 }
 
-void World::take_lease(const std::string& node, int gpu, const std::string& uid, bool seen) {
+void World::take_lease(const std::string& node, int gpu, const GpuHolder& holder, bool seen) {
   Lease lease;
   lease.meta.name = gpu_lease_name(node, gpu);
   lease.node = node;
   lease.gpu = gpu;
-  lease.holder = uid;
-  lease.holders = {GpuHolder{uid, kWholeGpu, 0, {}}};
+  lease.meta.uid = lease.meta.name + "#" + std::to_string(++version_);
+  lease.holder = holder.pod_uid;
+  lease.holders = {holder};
   leases_[lease.meta.name] = lease;
   if (seen) changed(leases_[lease.meta.name]);
 }
@@ -263,7 +280,11 @@ struct World::BindState {
   std::uint64_t life = 0;
   Bind bind;
   BindDone done;
-  std::vector<Lease> taken;  // as this bind made them
+  struct Taken {
+    std::size_t pod;
+    Lease lease;  // as this bind made it
+  };
+  std::vector<Taken> taken;
   std::size_t left = 0;
 };
 
@@ -351,9 +372,19 @@ void World::take_leases(const std::shared_ptr<BindState>& state) {
       const PodPlace& place = state->bind.pods[i];
       const std::string name = gpu_lease_name(place.node, gpu);
       const auto it = leases_.find(name);
+      const GpuHolder holder{place.pod.uid, kWholeGpu, 0, {}, place.share_group, {}};
       if (it == leases_.end()) {
-        take_lease(place.node, gpu, place.pod.uid);
-        state->taken.push_back(leases_.at(name));
+        take_lease(place.node, gpu, holder);
+        state->taken.push_back({i, leases_.at(name)});
+        continue;
+      }
+      const bool is_in =
+          std::any_of(it->second.holders.begin(), it->second.holders.end(),
+                      [&](const GpuHolder& known) { return known.pod_uid == holder.pod_uid; });
+      if (!is_in && may_join(it->second, holder)) {
+        it->second.holders.push_back(holder);
+        changed(it->second);
+        state->taken.push_back({i, it->second});
         continue;
       }
       taken = false;
@@ -369,7 +400,7 @@ void World::take_leases(const std::shared_ptr<BindState>& state) {
     return;
   }
   scheduler.binds.erase(state->bind.id);
-  for (const Lease& lease : state->taken) give_back(lease);
+  for (const auto& [pod, lease] : state->taken) give_back(lease, state->bind.pods[pod]);
   for (PodBound& pod : state->done.pods)
     if (pod.failure == BindFailure::None) pod.failure = BindFailure::Sibling;
   scheduler.news.push_back([done = state->done](Desk& desk) { desk.done(done); });
@@ -394,8 +425,8 @@ void World::bind_one(const std::shared_ptr<BindState>& state, std::size_t index)
     changed(it->second);
   }
   if (result.failure != BindFailure::None)
-    for (const Lease& lease : state->taken)
-      if (lease.holder == place.pod.uid) give_back(lease);
+    for (const auto& [pod, lease] : state->taken)
+      if (pod == index) give_back(lease, place);
   if (--state->left > 0) return;
   schedulers_[state->scheduler].binds.erase(state->bind.id);
   schedulers_[state->scheduler].news.push_back(
@@ -408,11 +439,10 @@ void World::delete_lease(const std::string& name) {
 }
 
 // Only the very lease that was made: whoever broke it may have made one of the same name.
-void World::give_back(const Lease& lease) {
+void World::give_back(const Lease& lease, const PodPlace& place) {
+  if (!place.share_group.empty()) return drop_lease(lease.node, lease.gpu, place.pod.uid);
   const auto it = leases_.find(lease.meta.name);
-  if (it == leases_.end() || it->second.meta.resource_version != lease.meta.resource_version)
-    return;
-  delete_lease(lease.meta.name);
+  if (it != leases_.end() && it->second.meta.uid == lease.meta.uid) delete_lease(lease.meta.name);
 }
 
 void World::drop_lease(const std::string& node, int gpu, const std::string& uid) {
@@ -420,20 +450,26 @@ void World::drop_lease(const std::string& node, int gpu, const std::string& uid)
   const auto it = leases_.find(name);
   if (it == leases_.end()) {
     tell_all([name](Desk& desk) { desk.remove_lease(name); });
-  } else if (it->second.holder == uid) {
-    delete_lease(name);
+  } else {
+    std::vector<GpuHolder>& holders = it->second.holders;
+    if (std::erase_if(holders, [&](const GpuHolder& holder) { return holder.pod_uid == uid; }) == 0)
+      return;
+    if (holders.empty()) return delete_lease(name);
+    it->second.holder = holders.front().pod_uid;
+    changed(it->second);
   }
 }
 
 void World::release(const Release& order) {
   if (const auto it = pods_.find(order.holder.uid);
       order.confirm && it != pods_.end() && !it->second.ended()) {
-    const std::vector<int> gpus = devices(order.holder.uid);
-    const bool has = it->second.node_name == order.node &&
-                     std::find(gpus.begin(), gpus.end(), order.gpu) != gpus.end();
-    if (has || it->second.node_name.empty()) return;
+    if (it->second.node_name.empty() || has(order.holder.uid, order.node, order.gpu)) return;
   }
-  drop_lease(order.node, order.gpu, order.holder.uid);
+  if (order.lease_uid.empty()) return drop_lease(order.node, order.gpu, order.holder.uid);
+  // One write that does not look who else is in it.
+  const std::string name = gpu_lease_name(order.node, order.gpu);
+  const auto it = leases_.find(name);
+  if (it != leases_.end() && it->second.meta.uid == order.lease_uid) delete_lease(name);
 }
 
 // ---------------------------------------------------------------- looking
@@ -443,29 +479,48 @@ std::vector<int> World::devices(const std::string& uid) const {
   return text == nullptr ? std::vector<int>{} : parse_allocated(*text)->gpus;
 }
 
+bool World::has(const std::string& uid, const std::string& node, int gpu) const {
+  const auto it = pods_.find(uid);
+  if (it == pods_.end() || it->second.ended() || it->second.node_name != node) return false;
+  const std::vector<int> gpus = devices(uid);
+  return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+}
+
+std::vector<std::string> World::without_lease() const {
+  std::vector<std::string> uids;
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.node_name.empty() || pod.ended()) continue;
+    for (const int gpu : devices(uid)) {
+      const auto it = leases_.find(gpu_lease_name(pod.node_name, gpu));
+      if (it == leases_.end() ||
+          std::none_of(it->second.holders.begin(), it->second.holders.end(),
+                       [&](const GpuHolder& holder) { return holder.pod_uid == uid; }))
+        uids.push_back(uid);
+    }
+  }
+  return uids;
+}
+
 void World::check() const {
   std::map<std::pair<std::string, int>, std::string> users;
   for (const auto& [uid, pod] : pods_) {
     if (pod.node_name.empty() || pod.ended()) continue;
     for (const int gpu : devices(uid)) {
       const auto [it, first] = users.emplace(std::pair(pod.node_name, gpu), uid);
-      EXPECT_TRUE(first) << "GPU " << gpu << " of " << pod.node_name << " belongs to " << it->second
-                         << " and " << uid;
+      const std::string* group = pod.meta.annotation(kTestPinGroup);
+      const std::string* other = pods_.at(it->second).meta.annotation(kTestPinGroup);
+      const bool share = group != nullptr && other != nullptr && *group == *other;
+      EXPECT_TRUE(first || share) << "GPU " << gpu << " of " << pod.node_name << " belongs to "
+                                  << it->second << " and " << uid;
     }
   }
 }
 
 std::vector<std::string> World::left_over() const {
   std::vector<std::string> names;
-  for (const auto& [name, lease] : leases_) {
-    const auto it = pods_.find(lease.holder);
-    bool right = it != pods_.end() && !it->second.ended() && it->second.node_name == lease.node;
-    if (right) {
-      const std::vector<int> gpus = devices(lease.holder);
-      right = std::find(gpus.begin(), gpus.end(), lease.gpu) != gpus.end();
-    }
-    if (!right) names.push_back(name);
-  }
+  for (const auto& [name, lease] : leases_)
+    for (const GpuHolder& holder : lease.holders)
+      if (!has(holder.pod_uid, lease.node, lease.gpu)) names.push_back(name);
   return names;
 }
 

@@ -37,12 +37,15 @@ class World {
   Pod make_pod(const std::string& name, int gpus, const std::string& gang = {},
                int gang_size = 0) const;
   std::string add(Pod pod);
+  // A pod that is to have exactly these GPUs, together with others of its (not empty) group.
+  std::string add_pinned(const std::string& name, const std::string& node,
+                         const std::vector<int>& gpus, const std::string& group);
   void put(const PodDisruptionBudget& budget);
   void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names);
   void end_pod(const std::string& uid, PodPhase phase);
   void remove_pod(const std::string& uid);
   void bind_by_another(const std::string& uid, const std::string& node, std::vector<int> gpus);
-  void take_lease(const std::string& node, int gpu, const std::string& uid, bool seen = true);
+  void take_lease(const std::string& node, int gpu, const GpuHolder& holder, bool seen = true);
 
   // --- time ---
   void play();  // until nothing happens any more
@@ -60,7 +63,8 @@ class World {
   const std::map<std::string, Tell>& told() const { return told_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
   const std::map<std::string, gs::Node>& nodes() const { return nodes_; }
-  std::vector<std::string> left_over() const;  // leases whose pod does not have the GPU
+  std::vector<std::string> left_over() const;      // leases whose pod does not have the GPU
+  std::vector<std::string> without_lease() const;  // bound pods, one for each GPU that lacks theirs
   std::size_t schedulers() const { return schedulers_.size(); }
   std::vector<Standing> standing() const;  // bound pods
 
@@ -87,7 +91,8 @@ class World {
   void take_leases(const std::shared_ptr<BindState>& state);
   void bind_one(const std::shared_ptr<BindState>& state, std::size_t index);
   void drop_lease(const std::string& node, int gpu, const std::string& uid);
-  void give_back(const Lease& lease);
+  void give_back(const Lease& lease, const PodPlace& place);
+  bool has(const std::string& uid, const std::string& node, int gpu) const;
   void release(const Release& order);
   void check() const;
 

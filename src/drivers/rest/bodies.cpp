@@ -193,6 +193,11 @@ Json why_body(const Why& why) {
                      {"requested", why.quota->requested},
                      {"limit", why.quota->limit},
                      {"current", why.quota->current}};
+  if (why.moves)
+    json["would_move"] = {{"tasks", why.moves->tasks},
+                          {"gpus", why.moves->gpus},
+                          {"nodes", why.moves->nodes},
+                          {"free_gpus_elsewhere", why.moves->free_elsewhere}};
   if (why.reservation)
     json["reservation"] = {{"start", time_text(why.reservation->start)},
                            {"nodes", why.reservation->nodes}};

@@ -196,13 +196,16 @@ std::string encode_gpu_lease(const GpuLease& lease) {
                       {kLeaseGpuAnnotation, std::to_string(lease.gpu)}};
   if (!lease.pod.empty()) annotations[kLeasePodAnnotation] = lease.pod;
   if (!lease.scheduler.empty()) annotations[kSchedulerAnnotation] = lease.scheduler;
-  const GpuHolder whole{lease.holders.empty() ? "" : lease.holders.front().pod_uid, 1000, 0, {}};
+  const GpuHolder whole{
+      lease.holders.empty() ? "" : lease.holders.front().pod_uid, 1000, 0, {}, {}, {}};
   if (lease.holders.size() != 1 || lease.holders.front() != whole) {
     Json holders = Json::array();
     for (const GpuHolder& holder : lease.holders) {
       Json one = {{"uid", holder.pod_uid}, {"milli", holder.milli}};
       if (holder.memory_mib > 0) one["memoryMiB"] = holder.memory_mib;
       if (!holder.mig.empty()) one["mig"] = holder.mig;
+      if (!holder.group.empty()) one["group"] = holder.group;
+      if (!holder.scheduler.empty()) one["by"] = holder.scheduler;
       holders.push_back(std::move(one));
     }
     annotations[kHoldersAnnotation] = text_of(holders);

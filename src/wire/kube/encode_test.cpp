@@ -37,7 +37,7 @@ TEST(KubeEncode, devices_are_named_as_the_container_sees_them) {
 }
 
 TEST(KubeEncode, a_lease_is_read_back) {
-  GpuLease lease{"gpu-scheduler", "node-a", 3, "ml/p", {{"u-1", 1000, 0, {}}}, kNoon, ""};
+  GpuLease lease{"gpu-scheduler", "node-a", 3, "ml/p", {{"u-1", 1000, 0, {}, {}, {}}}, kNoon, ""};
   const Json json = parsed(encode_gpu_lease(lease));
   EXPECT_EQ(json["metadata"]["name"], "gpu-node-a-3");
   EXPECT_EQ(json["metadata"]["labels"]["gpu.scheduling/managed"], "true");
@@ -47,7 +47,9 @@ TEST(KubeEncode, a_lease_is_read_back) {
   EXPECT_EQ(parsed(encode_gpu_lease(lease))["metadata"]["annotations"]["gpu.scheduling/scheduler"],
             "me");
   EXPECT_EQ(json["spec"]["acquireTime"], "2026-01-31T12:00:00.123000Z");
-  lease.holders = {{"u-1", 250, 2048, {}}, {"u-2", 100, 0, {"1g.10gb"}}};
+  lease.holders = {{"u-1", 250, 2048, {}, {}, {}},
+                   {"u-2", 100, 0, {"1g.10gb"}, {}, "me"},
+                   {"u-3", 1000, 0, {}, "map", "me"}};
   lease.resource_version = "7";
   const Lease back = decode_lease(encode_gpu_lease(lease)).value();
   EXPECT_EQ(back.holder, "u-1");

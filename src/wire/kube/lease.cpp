@@ -1,5 +1,6 @@
 #include "wire/kube/lease.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@ namespace gs::kube {
 namespace {
 
 constexpr std::size_t kMaxName = 253;
+constexpr int kWhole = 1000;
 
 Status read_holders(const std::string& text, Lease& lease) {
   const Result<Json> json = parse_json(text);
@@ -23,6 +25,8 @@ Status read_holders(const std::string& text, Lease& lease) {
     in.optional("milli", holder.milli);
     in.optional("memoryMiB", holder.memory_mib);
     in.optional("mig", holder.mig);
+    in.optional("group", holder.group);
+    in.optional("by", holder.scheduler);
     if (Status status = in.finish(); !status) return status;
   }
   return ok_status();
@@ -73,9 +77,22 @@ Result<Lease> decode_lease(std::string_view text) {
       return invalid("lease " + lease.meta.key() + ": annotation " + kHoldersAnnotation + ": " +
                      status.error().message);
   } else if (lease.gpu >= 0 && !lease.holder.empty()) {
-    lease.holders.push_back({lease.holder, 1000, 0, {}});
+    lease.holders.push_back({lease.holder, 1000, 0, {}, {}, {}});
   }
   return lease;
+}
+
+bool may_join(const Lease& lease, const GpuHolder& newcomer) {
+  if (!newcomer.group.empty())
+    return std::all_of(lease.holders.begin(), lease.holders.end(),
+                       [&](const GpuHolder& holder) { return holder.group == newcomer.group; });
+  if (newcomer.is_alone()) return false;
+  int milli = newcomer.mig.empty() ? newcomer.milli : 0;
+  for (const GpuHolder& holder : lease.holders) {
+    if (holder.is_alone() || !holder.group.empty()) return false;
+    milli += holder.mig.empty() ? holder.milli : 0;
+  }
+  return milli <= kWhole;
 }
 
 }  // namespace gs::kube

@@ -16,6 +16,10 @@ struct GpuHolder {
   int milli = 1000;  // of the GPU's compute
   std::int64_t memory_mib = 0;
   std::vector<std::string> mig;  // profiles of its instances on this GPU
+  std::string group;             // has it together with all others of this group; empty: alone
+  std::string scheduler;         // that put it there; empty: the one that made the lease
+  // Nobody can join it.
+  bool is_alone() const { return milli >= 1000 && mig.empty() && group.empty(); }
   bool operator==(const GpuHolder&) const = default;
 };
 
@@ -35,5 +39,9 @@ struct Lease {
 std::string gpu_lease_name(const std::string& node, int gpu);
 
 Result<Lease> decode_lease(std::string_view text);
+
+// Whether a pod may share what the lease's holders have: a whole GPU inside its group only, parts
+// of one until nothing is left.
+bool may_join(const Lease& lease, const GpuHolder& newcomer);
 
 }  // namespace gs::kube

@@ -85,7 +85,7 @@ TEST(KubeLease, knows_its_gpu_and_its_holders) {
   ASSERT_TRUE(lease.ok()) << lease.error().message;
   EXPECT_EQ(lease->node, "n-1");
   EXPECT_EQ(lease->gpu, 0);
-  EXPECT_EQ(lease->holders, (std::vector<GpuHolder>{{"u-1", 1000, 0, {}}}));
+  EXPECT_EQ(lease->holders, (std::vector<GpuHolder>{{"u-1", 1000, 0, {}, {}, {}}}));
   EXPECT_EQ(lease->renewed->ms, 1769860800123);
   const auto shared = decode_lease(R"({"metadata":{"name":"gpu-n-1-0","namespace":"gpu-scheduler",
     "annotations":{"gpu.scheduling/holders":"[{\"uid\":\"a\",\"milli\":250},{\"uid\":\"b\"}]"}}})");

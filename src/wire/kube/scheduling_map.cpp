@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include <fmt/format.h>
+
 #include "base/gpu_mask.hpp"
+#include "base/hash.hpp"
 #include "wire/kube/names.hpp"
 
 namespace gs::kube {
@@ -130,6 +133,23 @@ std::optional<int> pod_index(const Meta& pod) {
   if (dash == std::string::npos) return std::nullopt;
   if (owner != nullptr && dash != owner->name.size()) return std::nullopt;
   return number_of(std::string_view(pod.name).substr(dash + 1), kMaxIndex);
+}
+
+std::string share_group(const Meta& pod, const SchedulingMap& map, const MapEntry& entry) {
+  const bool shared =
+      std::any_of(map.entries.begin(), map.entries.end(), [&](const MapEntry& other) {
+        return other.index != entry.index && other.node == entry.node &&
+               std::find_first_of(other.gpus.begin(), other.gpus.end(), entry.gpus.begin(),
+                                  entry.gpus.end()) != other.gpus.end();
+      });
+  if (!shared) return {};
+  if (const OwnerReference* owner = pod.controller()) return pod.ns + "/" + owner->uid;
+  Hash lines;
+  for (const MapEntry& line : map.entries) {
+    lines.add(static_cast<std::uint64_t>(line.index)).add(line.node);
+    for (const int gpu : line.gpus) lines.add(static_cast<std::uint64_t>(gpu));
+  }
+  return fmt::format("{}/map-{:016x}", pod.ns, lines.value());
 }
 
 }  // namespace gs::kube

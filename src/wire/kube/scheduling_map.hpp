@@ -42,4 +42,8 @@ Status check_entry(const MapEntry& entry, const gs::Node* node);
 // nullopt: it has none; the lowest that is free among its owner's pods counts.
 std::optional<int> pod_index(const Meta& pod);
 
+// With whom the pod of this entry shares its GPUs: the pods of its owner (of its map, where nobody
+// owns it), if another line names one of them. Empty: with nobody.
+std::string share_group(const Meta& pod, const SchedulingMap& map, const MapEntry& entry);
+
 }  // namespace gs::kube

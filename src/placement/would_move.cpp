@@ -1,0 +1,148 @@
+#include "placement/would_move.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "placement/devices.hpp"
+#include "placement/explain_words.hpp"
+#include "placement/filters.hpp"
+
+namespace gs {
+namespace {
+
+constexpr std::size_t kNamesTold = 3;
+
+// Devices that would do, whoever has them.
+GpuMask suitable(const NodeState& node, const Shape& shape) {
+  return node.usable() & eligible_gpus(*node.layout, shape);
+}
+
+std::int64_t free_count(const NodeState& node, const Shape& shape) {
+  return gpu_count(node.free_gpus(View::Now) & suitable(node, shape));
+}
+
+// A busy device, who has it, and whether all of them may be asked to leave.
+struct BusyGpu {
+  int gpu = 0;
+  std::vector<TaskId> holders;
+  bool movable = true;
+};
+
+// Those that one task has follow each other, so that as few tasks as possible are counted.
+std::vector<BusyGpu> busy_gpus(const Cluster& cluster, const NodeState& node, const Shape& shape) {
+  std::vector<BusyGpu> busy;
+  for_each_gpu(suitable(node, shape) & ~node.free_gpus(View::Now), [&](int gpu) {
+    BusyGpu one{gpu, {}, true};
+    for (const TaskId id : node.tasks) {
+      const Task& task = cluster.task(id);
+      if ((task.place.gpus & gpu_bit(gpu)) == 0) continue;
+      one.holders.push_back(id);
+      one.movable &= cluster.job(task.job).preemptible &&
+                     cluster.shape_of(task).request.gpu.pinned_ids.empty();
+    }
+    std::sort(one.holders.begin(), one.holders.end());
+    if (one.movable && !one.holders.empty()) busy.push_back(std::move(one));
+  });
+  std::sort(busy.begin(), busy.end(), [](const BusyGpu& a, const BusyGpu& b) {
+    return std::tuple(a.holders.size(), a.holders.front(), a.gpu) <
+           std::tuple(b.holders.size(), b.holders.front(), b.gpu);
+  });
+  return busy;
+}
+
+// So many devices of a node have to come free for one more task.
+struct Step {
+  std::int64_t gpus = 0;
+  NodeId node;
+};
+
+std::vector<Step> steps_of(const Cluster& cluster, const MoveAsk& ask) {
+  std::vector<Step> steps;
+  const std::int64_t each = ask.shape->gpus();
+  for (std::size_t i = 0; i < cluster.node_count(); ++i) {
+    const NodeId id{i};
+    const NodeState& node = cluster.node(id);
+    if (node.gone || !node.schedulable() || !ask.allowed(id)) continue;
+    const std::int64_t free = free_count(node, *ask.shape);
+    const std::int64_t most = std::min<std::int64_t>(
+        {ask.at_most(id), gpu_count(suitable(node, *ask.shape)) / each, free / each + ask.tasks});
+    for (std::int64_t n = free / each + 1; n <= most; ++n)
+      steps.push_back({std::min(each, n * each - free), id});
+  }
+  std::sort(steps.begin(), steps.end(), [&](const Step& a, const Step& b) {
+    if (a.gpus != b.gpus) return a.gpus < b.gpus;
+    return cluster.node(a.node).spec.name < cluster.node(b.node).spec.name;
+  });
+  return steps;
+}
+
+std::int64_t free_elsewhere(const Cluster& cluster, const std::set<NodeId>& chosen) {
+  std::int64_t free = 0;
+  for (std::size_t i = 0; i < cluster.node_count(); ++i) {
+    const NodeState& node = cluster.node(NodeId{i});
+    if (!node.gone && node.schedulable() && !chosen.contains(NodeId{i}))
+      free += gpu_count(node.free_gpus(View::Now));
+  }
+  return free;
+}
+
+}  // namespace
+
+std::optional<WouldMove> would_move(const Cluster& cluster, const MoveAsk& ask) {
+  const GpuRequest& gpu = ask.shape->request.gpu;
+  if (!ask.shape->exclusive() || gpu.count == 0 || !gpu.pinned_ids.empty() || !any_set_will_do(gpu))
+    return std::nullopt;
+  std::int64_t missing = ask.tasks;
+  for (std::size_t i = 0; i < cluster.node_count() && missing > 0; ++i)
+    if (!cluster.node(NodeId{i}).gone && ask.allowed(NodeId{i}))
+      missing -= std::min<std::int64_t>(free_count(cluster.node(NodeId{i}), *ask.shape) / gpu.count,
+                                        ask.at_most(NodeId{i}));
+  if (missing <= 0) return std::nullopt;  // it is not for want of GPUs
+
+  std::map<NodeId, std::int64_t> wanted;  // devices to be freed
+  std::map<NodeId, std::vector<BusyGpu>> busy;
+  for (const Step& step : steps_of(cluster, ask)) {
+    if (missing == 0) break;
+    const auto [it, first] = busy.try_emplace(step.node);
+    if (first) it->second = busy_gpus(cluster, cluster.node(step.node), *ask.shape);
+    std::int64_t& devices = wanted[step.node];
+    if (devices + step.gpus > static_cast<std::int64_t>(it->second.size())) continue;
+    devices += step.gpus;
+    --missing;
+  }
+  if (missing > 0) return std::nullopt;
+
+  WouldMove moves;
+  std::set<TaskId> tasks;
+  std::set<NodeId> chosen;
+  for (const auto& [node, devices] : wanted) {
+    if (devices == 0) continue;
+    chosen.insert(node);
+    moves.nodes.push_back(cluster.node(node).spec.name);
+    for (std::int64_t i = 0; i < devices; ++i)
+      for (const TaskId holder : busy[node][static_cast<std::size_t>(i)].holders)
+        tasks.insert(holder);
+  }
+  moves.tasks = static_cast<std::int64_t>(tasks.size());
+  for (const TaskId id : tasks) moves.gpus += gpu_count(cluster.task(id).place.gpus);
+  moves.free_elsewhere = free_elsewhere(cluster, chosen);
+  std::sort(moves.nodes.begin(), moves.nodes.end());
+  if (moves.free_elsewhere < moves.gpus) return std::nullopt;
+  return moves;
+}
+
+std::string move_words(const WouldMove& moves) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(moves.nodes.size(), kNamesTold); ++i)
+    names.append(names.empty() ? "" : ", ").append(moves.nodes[i]);
+  if (moves.nodes.size() > kNamesTold)
+    names += " and " + std::to_string(moves.nodes.size() - kNamesTold) + " more";
+  return "it would fit if " + count_of(moves.tasks, "running task") + " (" +
+         count_of(moves.gpus, "GPU") + ") moved off " +
+         count_of(static_cast<std::int64_t>(moves.nodes.size()), "node") + " (" + names +
+         "), with " + count_of(moves.free_elsewhere, "GPU") + " free elsewhere";
+}
+
+}  // namespace gs
