@@ -2,6 +2,8 @@
 #include "queue/reclaim.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "cycle/make_room.hpp"
@@ -29,11 +31,16 @@ Fresh fresh_of(const CycleContext& context) {
   const Cluster& cluster = context.cluster;
   Fresh fresh;
   fresh.by_tenant.resize(cluster.tenant_count(), Amounts{});
-  // But who moves has had as much before.
+  std::set<std::tuple<JobId, int, int>> started;  // by this cycle, wherever they go after that
+  for (const Decision& d : context.decisions)
+    if (d.kind == Decision::Kind::Start && !d.moved) started.insert({d.job, d.group, d.rank});
+  // Who moves has had as much before, unless it is of this cycle altogether.
   for (const JobId job : context.nominated)
     for (const TaskId id : cluster.job(job).tasks) {
       const Task& task = cluster.task(id);
-      if (task.state == TaskState::Nominated && !cluster.is_leaving(job, task.group, task.rank))
+      if (task.state != TaskState::Nominated) continue;
+      if (!cluster.is_leaving(job, task.group, task.rank) ||
+          started.contains({job, task.group, task.rank}))
         fresh.add(cluster, id);
     }
   for (const Decision& d : context.decisions) {

@@ -274,8 +274,18 @@ void Tree::cap_domains(const TreeAsk& ask, std::vector<LeafCount>& leaves) const
   }
 }
 
+// A domain whose nodes have all gone keeps its number, but has no spot.
+bool Tree::has_nodes(DomainId domain) const {
+  return !domain.valid() || domain == DomainTree::root() || cluster_.domains().at(domain).listed;
+}
+
 bool Tree::find(const TreeAsk& ask) {
   refresh_layout();
+  if (!has_nodes(ask.within)) {
+    portions_.clear();
+    shortage_ = {};
+    return false;
+  }
   const std::string& preferred = cluster_.shapes().at(ask.shape).request.preferred_domain;
   if (!preferred.empty() && !ask.within_node.valid()) {
     const DomainTree& domains = cluster_.domains();
@@ -382,6 +392,7 @@ bool Tree::search(const TreeAsk& ask) {
 std::vector<Tree::Candidate> Tree::candidates(const std::vector<TreeAsk>& groups, int level,
                                               DomainId within) {
   refresh_layout();
+  if (!has_nodes(within)) return {};
   const bool bounded = within.valid() && within != DomainTree::root();
   const SpotRange range =
       bounded ? layout_.below(layout_.spot(within), level) : layout_.places(level);

@@ -86,6 +86,7 @@ class Tree {
   struct Index;
 
   void refresh_layout();
+  bool has_nodes(DomainId domain) const;
   std::optional<Spot> spot_of(const TreeAsk& ask) const;
   std::vector<SliceLayer> layers(const TreeAsk& ask) const;
   Index& index(const TreeAsk& ask);

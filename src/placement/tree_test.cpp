@@ -211,6 +211,18 @@ TEST_F(TreeTest, CandidatesHoldEveryGroup) {
   EXPECT_EQ(nodes[0].node, cluster_.find_node("n2"));
 }
 
+TEST_F(TreeTest, ADomainWhoseNodesHaveGoneHoldsNothing) {
+  build(1, 2, 1);
+  TreeAsk there = ask(whole(1), 1, Reach::Anywhere, 2);
+  there.within = cluster_.domains().named("l0").at(0);
+  EXPECT_EQ(find(there), "n0");
+  cluster_.remove_node(cluster_.find_node("n0"));
+  EXPECT_EQ(find(there), "no");
+  EXPECT_TRUE(tree_.candidates({there}, 2, there.within).empty());
+  cluster_.remove_node(cluster_.find_node("n1"));
+  EXPECT_EQ(find(there), "no");
+}
+
 TEST_F(TreeTest, WishesThatNoClusterCanMeetAreErrors) {
   build(1, 1, 1);
   const DomainTree& domains = cluster_.domains();

@@ -27,6 +27,7 @@ std::int64_t free_count(const NodeState& node, const Shape& shape) {
 struct BusyGpu {
   int gpu = 0;
   std::vector<TaskId> holders;
+  std::tuple<std::string, int, int> first;  // holder, by its name: numbers change with a restart
   bool movable = true;
 };
 
@@ -34,20 +35,21 @@ struct BusyGpu {
 std::vector<BusyGpu> busy_gpus(const Cluster& cluster, const NodeState& node, const Shape& shape) {
   std::vector<BusyGpu> busy;
   for_each_gpu(suitable(node, shape) & ~node.free_gpus(View::Now), [&](int gpu) {
-    BusyGpu one{gpu, {}, true};
+    BusyGpu one{gpu, {}, {}, true};
     for (const TaskId id : node.tasks) {
       const Task& task = cluster.task(id);
       if ((task.place.gpus & gpu_bit(gpu)) == 0) continue;
+      const std::tuple name(cluster.job(task.job).id, int{task.group}, task.rank);
+      one.first = one.holders.empty() ? name : std::min(one.first, name);
       one.holders.push_back(id);
       one.movable &= cluster.job(task.job).preemptible &&
                      cluster.shape_of(task).request.gpu.pinned_ids.empty();
     }
-    std::sort(one.holders.begin(), one.holders.end());
     if (one.movable && !one.holders.empty()) busy.push_back(std::move(one));
   });
   std::sort(busy.begin(), busy.end(), [](const BusyGpu& a, const BusyGpu& b) {
-    return std::tuple(a.holders.size(), a.holders.front(), a.gpu) <
-           std::tuple(b.holders.size(), b.holders.front(), b.gpu);
+    return std::tuple(a.holders.size(), a.first, a.gpu) <
+           std::tuple(b.holders.size(), b.first, b.gpu);
   });
   return busy;
 }
