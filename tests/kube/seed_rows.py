@@ -55,13 +55,20 @@ def clean():
     for owners in ("batch/v1/namespaces/default/jobs", "apps/v1/namespaces/default/deployments",
                    "apps/v1/namespaces/default/statefulsets"):
         cluster().request("DELETE", f"/apis/{owners}?propagationPolicy=Background")
-    left = [(space, one["metadata"]["name"]) for space in ("default", *NAMESPACES)
-            for one in cluster().get(path_of(space))["items"]]
-    for space, name in left:
-        if cluster().find(path_of(space, name)):
-            cluster().request("DELETE", f"{path_of(space, name)}?gracePeriodSeconds=0")
-    if left:
-        wait_for(lambda: not lease_holders(), "leases of the test before are gone")
+    spaces = [path_of(space) for space in ("default", *NAMESPACES)]
+
+    def is_empty():
+        left = [f"{space}/{one['metadata']['name']}" for space in spaces
+                for one in cluster().get(space)["items"]]
+        for path in left:
+            try:
+                cluster().request("DELETE", f"{path}?gracePeriodSeconds=0")
+            except Answer as answer:
+                if answer.code != 404:  # it has gone meanwhile
+                    raise
+        return not left
+    wait_for(is_empty, "the pods of the test before are gone")
+    wait_for(lambda: not lease_holders(), "and their leases")
 
 
 # ---------------------------------------------------------------- the documents' examples
