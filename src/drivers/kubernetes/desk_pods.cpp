@@ -155,9 +155,10 @@ void Desk::remove_pod(const std::string& uid) {
 void Desk::leave(PodRecord& record) {
   const std::string uid = record.pod.meta.uid;
   const bool succeeded = record.pod.phase == PodPhase::Succeeded;
-  // Leases of a pod that the engine had no place for: nobody else looks at them any more.
+  // Leases of a pod that the engine had no place for, or of another scheduler's that may not run
+  // any more: nobody else looks at them.
   std::vector<std::string> leases;
-  if (record.ours && !record.place && nodes_.contains(record.pod.node_name))
+  if (!record.place && nodes_.contains(record.pod.node_name))
     for (const int gpu : devices_of(record))
       leases.push_back(gpu_lease_name(record.pod.node_name, gpu));
   if (const auto node = nodes_.find(record.pod.node_name); node != nodes_.end())

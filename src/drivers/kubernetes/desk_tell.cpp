@@ -14,6 +14,12 @@ constexpr Duration kMostBetween = seconds(60);
 // Explaining costs as much as placing: only so many a turn.
 constexpr int kWordsPerTurn = 64;
 
+// Nothing but another claim or pod will help.
+bool is_wrong(const std::string& reason) {
+  return reason == "ClaimInvalid" || reason == "InvalidRequest" || reason == "InvalidGang" ||
+         reason == "NotSupported";
+}
+
 }  // namespace
 
 void Desk::will_tell(PodRecord& record) {
@@ -82,9 +88,10 @@ void Desk::tell_claims() {
 ClaimStatus Desk::claim_status(const ClaimRecord& claim) const {
   ClaimStatus status;
   status.phase = ClaimPhase::Pending;
-  std::size_t bound = 0, binding = 0;
+  std::size_t bound = 0, binding = 0, wrong = 0;
   for (const std::string& uid : claim.pods) {
     const PodRecord& record = pods_.at(uid);
+    wrong += record.unit.empty() && !record.place && is_wrong(record.ask.reason);
     if (!record.unit.empty()) {
       const Slot& slot = units_.at(record.unit).slots[record.slot];
       binding += slot.stage == Stage::Binding;
@@ -108,6 +115,8 @@ ClaimStatus Desk::claim_status(const ClaimRecord& claim) const {
     status.message = "allocated";
   } else if (binding > 0 || bound > 0) {
     status.phase = ClaimPhase::Reserved;
+  } else if (wrong > 0 && wrong == claim.pods.size()) {
+    status.phase = ClaimPhase::Failed;
   }
   if (claim.pods.empty()) status.message = "no pod uses this claim";
   for (const ClaimAllocation& allocation : status.allocations)

@@ -49,7 +49,7 @@ PodAsk Objects::ask(const Pod& pod) {
   if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
       !find_pin(pod, ask, pin, pin_group))
     return ask;
-  const RequestContext context{claim, owners, pin ? &*pin : nullptr, {}};
+  const RequestContext context{claim, owners, pin ? &*pin : nullptr, known_domains(pod, owners)};
   Result<TaskReading> reading = task_request(pod, context);
   if (reading) {
     ask.request = std::move(reading->request);
@@ -114,10 +114,12 @@ bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin
   if (!map) return waits(ask, "BadSchedulingMap", map.error().message);
   ask.index = index_of(pod);
   const MapEntry* entry = map->find(ask.index);
+  if (entry == nullptr) free_index(pod.meta.uid);  // it may get that of a sibling that goes
   if (entry == nullptr)
     return waits(
         ask, "BadSchedulingMap",
         std::string(kMapAnnotation) + " has no line for index " + std::to_string(ask.index));
+  watch(by_node_, {{}, entry->node}, pod.meta.uid);
   const auto node = read_nodes_.find(entry->node);
   if (Status fits = check_entry(*entry, node == read_nodes_.end() ? nullptr : &node->second); !fits)
     return waits(ask, "BadSchedulingMap", fits.error().message);
@@ -146,7 +148,22 @@ int Objects::index_of(const Pod& pod) {
   return index;
 }
 
-void Objects::forget_pod(const std::string& uid) {
+void Objects::free_index(const std::string& uid) {
+  const auto it = index_of_pod_.find(uid);
+  if (it == index_of_pod_.end()) return;
+  const auto owner = indexes_.find(it->second.first);
+  const auto taken = owner->second.find(it->second.second);
+  if (taken != owner->second.end() && taken->second == uid) owner->second.erase(taken);
+  if (owner->second.empty()) indexes_.erase(owner);
+  index_of_pod_.erase(it);
+}
+
+Uids Objects::forget_pod(const std::string& uid) {
+  Uids siblings;  // one of them may wait for its index
+  if (const auto it = index_of_pod_.find(uid); it != index_of_pod_.end())
+    siblings = waiting_for(by_owner_, {{}, it->second.first});
+  std::erase(siblings, uid);
+  free_index(uid);
   if (const auto it = of_pod_.find(uid); it != of_pod_.end()) {
     for (const auto& [index, key] : it->second) {
       const auto entry = index->find(key);
@@ -156,13 +173,7 @@ void Objects::forget_pod(const std::string& uid) {
     }
     of_pod_.erase(it);
   }
-  if (const auto it = index_of_pod_.find(uid); it != index_of_pod_.end()) {
-    const auto owner = indexes_.find(it->second.first);
-    const auto taken = owner->second.find(it->second.second);
-    if (taken != owner->second.end() && taken->second == uid) owner->second.erase(taken);
-    if (owner->second.empty()) indexes_.erase(owner);
-    index_of_pod_.erase(it);
-  }
+  return siblings;
 }
 
 // ---------------------------------------------------------------- who refers to what
@@ -249,8 +260,28 @@ std::optional<gs::Node> Objects::node_of(const std::string& name) {
   const auto report = reports_.find(name);
   NodeReading reading =
       to_node(it->second, report == reports_.end() ? nullptr : &report->second, config_);
-  read_nodes_[name] = reading.node;
+  gs::Node& known = read_nodes_[name];
+  domains_changed_ |= known.domain != reading.node.domain;
+  known = reading.node;
   return std::move(reading.node);
+}
+
+Uids Objects::concerned_by(const std::string& node) {
+  Uids uids = waiting_for(by_node_, {{}, node});
+  if (!std::exchange(domains_changed_, false)) return uids;
+  const Uids named = waiting_for(by_domain_, {});
+  uids.insert(uids.end(), named.begin(), named.end());
+  return uids;
+}
+
+// Those that nodes lie in or the configuration names, where the pod names one itself.
+std::vector<std::string> Objects::known_domains(const Pod& pod, const Owners& owners) {
+  if (find_annotation(pod.meta, owners, kPreferredDomainAnnotation).value == nullptr) return {};
+  watch(by_domain_, {}, pod.meta.uid);
+  std::set<std::string> names;
+  for (const NamedDomain& domain : config_.domains) names.insert(domain.name);
+  for (const auto& [name, node] : read_nodes_) names.insert(node.domain.begin(), node.domain.end());
+  return {names.begin(), names.end()};
 }
 
 std::optional<gs::Node> Objects::put(Node node) {
@@ -293,6 +324,23 @@ std::string Objects::adapters(const PodPlace& place) const {
     if (gpus.contains(device.gpu.index) && !device.rdma.empty()) nearest.insert(device.rdma);
   std::string text;
   for (const std::string& adapter : nearest) text.append(text.empty() ? "" : ",").append(adapter);
+  return text;
+}
+
+std::string Objects::instances(const PodPlace& place) const {
+  const auto report = reports_.find(place.node);
+  std::string text;
+  std::set<std::string> named;
+  for (const MigPlace& instance : place.mig) {
+    std::string one = std::to_string(instance.gpu);
+    if (report != reports_.end())
+      for (const Device& device : report->second.devices)
+        for (std::size_t i = 0; device.gpu.index == instance.gpu && i < device.gpu.mig.size(); ++i)
+          if (device.gpu.mig[i] == MigInstance{instance.profile, instance.start} &&
+              i < device.mig_uuids.size() && !device.mig_uuids[i].empty())
+            one = device.mig_uuids[i];
+    if (named.insert(one).second) text.append(text.empty() ? "" : ",").append(one);
+  }
   return text;
 }
 

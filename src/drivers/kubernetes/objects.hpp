@@ -33,7 +33,7 @@ class Objects {
   explicit Objects(SchedulerConfig config) : config_(std::move(config)) {}
 
   PodAsk ask(const Pod& pod);
-  void forget_pod(const std::string& uid);
+  Uids forget_pod(const std::string& uid);  // it has ended or is gone: its index is free
 
   Uids put(GpuClaim claim);
   Uids put_broken_claim(const std::string& ns, const std::string& name, std::string error);
@@ -52,10 +52,14 @@ class Objects {
   void remove_node(const std::string& name);
   std::optional<gs::Node> put(GpuNodeStatus status);
   std::optional<gs::Node> remove_node_status(const std::string& name);
+  // Pods that name this node in their map, and, after domains have changed, those that name one.
+  Uids concerned_by(const std::string& node);
   // Which pods the node's agent has seen on which devices.
   std::map<std::string, std::vector<int>> in_use(const std::string& node) const;
   // The network adapters nearest to these devices, as NCCL_IB_HCA takes them: "mlx5_0,mlx5_1".
   std::string adapters(const PodPlace& place) const;
+  // Instances as CUDA_VISIBLE_DEVICES takes them: their UUIDs; the GPU's id where one is not known.
+  std::string instances(const PodPlace& place) const;
 
   const SchedulerConfig& config() const { return config_; }
   // All nodes as the new configuration reads them.
@@ -71,11 +75,13 @@ class Objects {
 
   Owners owners_of(const Pod& pod) const;
   std::optional<gs::Node> node_of(const std::string& name);
+  std::vector<std::string> known_domains(const Pod& pod, const Owners& owners);
   // Each returns false, with ask.waits_for, where the pod has to wait for something.
   bool find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim);
   bool find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask);
   bool find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin, std::string& group);
   int index_of(const Pod& pod);
+  void free_index(const std::string& uid);
   void watch(std::map<Key, std::set<std::string>>& index, Key key, const std::string& uid);
   Uids waiting_for(const std::map<Key, std::set<std::string>>& index, const Key& key) const;
   Uids all_pods() const;
@@ -89,9 +95,11 @@ class Objects {
   std::map<std::string, Node> nodes_;
   std::map<std::string, GpuNodeStatus> reports_;
   std::map<std::string, gs::Node> read_nodes_;
+  bool domains_changed_ = false;  // since concerned_by() told of it
 
   // Who refers to what. Pods leave with forget_pod().
-  std::map<Key, std::set<std::string>> by_claim_, by_group_, by_owner_, by_namespace_;
+  std::map<Key, std::set<std::string>> by_claim_, by_group_, by_owner_, by_namespace_, by_node_,
+      by_domain_;
   std::map<std::string, std::vector<std::pair<std::map<Key, std::set<std::string>>*, Key>>> of_pod_;
   std::map<std::string, std::map<int, std::string>> indexes_;  // owner, index: pod
   std::map<std::string, std::pair<std::string, int>> index_of_pod_;

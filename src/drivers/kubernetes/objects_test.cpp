@@ -92,6 +92,48 @@ TEST(Objects, a_map_that_names_an_unknown_node_or_gpu_is_told) {
   EXPECT_EQ(objects.ask(replica("x", "0=n1:1")).waits_for, "");
 }
 
+TEST(Objects, a_replica_without_a_line_gets_that_of_a_sibling_that_goes) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)).has_value());
+  const std::string map = "0=n1:0\n1=n1:1\n";
+  EXPECT_EQ(objects.ask(replica("x", map)).index, 0);
+  EXPECT_EQ(objects.ask(replica("y", map)).index, 1);
+  EXPECT_EQ(objects.ask(replica("z", map)).reason, "BadSchedulingMap");
+  EXPECT_EQ(objects.forget_pod("uid-x"), (Uids{"uid-y", "uid-z"}));
+  EXPECT_EQ(objects.ask(replica("z", map)).index, 0);
+}
+
+TEST(Objects, a_pod_is_looked_at_again_when_the_node_of_its_line_changes) {
+  Objects objects{SchedulerConfig{}};
+  EXPECT_EQ(objects.ask(replica("x", "0=n1:0")).reason, "BadSchedulingMap");
+  ASSERT_TRUE(objects.put(node("n2", 2)).has_value());
+  EXPECT_EQ(objects.concerned_by("n2"), Uids{});
+  ASSERT_TRUE(objects.put(node("n1", 2)).has_value());
+  EXPECT_EQ(objects.concerned_by("n1"), Uids{"uid-x"});
+  EXPECT_EQ(objects.ask(replica("x", "0=n1:0")).waits_for, "");
+}
+
+TEST(Objects, a_domain_that_nobody_knows_is_refused_until_a_node_lies_in_it) {
+  Objects objects{SchedulerConfig{}};
+  Node one = node("n1", 2);
+  set_label(one.meta.labels, "topology.scheduler/leaf", "leaf-1");
+  set_label(one.meta.labels, "topology.scheduler/spine", "spine-1");
+  ASSERT_TRUE(objects.put(one).has_value());
+  Pod picky = pod("a");
+  set_label(picky.meta.annotations, kPreferredDomainAnnotation, "leaf-2");
+  const PodAsk ask = objects.ask(picky);
+  EXPECT_EQ(ask.reason, "InvalidRequest");
+  EXPECT_EQ(ask.waits_for,
+            "annotation topology.scheduler/preferred-domain must be one of leaf-1, spine-1; got "
+            "'leaf-2'");
+  EXPECT_EQ(objects.concerned_by("n1"), Uids{"uid-a"});
+  EXPECT_EQ(objects.concerned_by("n1"), Uids{}) << "nothing has changed since";
+  set_label(one.meta.labels, "topology.scheduler/leaf", "leaf-2");
+  ASSERT_TRUE(objects.put(one).has_value());
+  EXPECT_EQ(objects.concerned_by("n1"), Uids{"uid-a"});
+  EXPECT_EQ(objects.ask(picky).waits_for, "");
+}
+
 TEST(Objects, rules_that_nobody_looks_at_make_a_pod_wait) {
   Objects objects{SchedulerConfig{}};
   Pod one = pod("a");
@@ -130,6 +172,25 @@ TEST(Objects, TheAdaptersNearAPodsDevicesAreNamedOnce) {
   EXPECT_EQ(objects.adapters(place), "mlx5_0");
   place.node = "elsewhere";
   EXPECT_EQ(objects.adapters(place), "");
+}
+
+TEST(Objects, an_instance_is_named_by_its_uuid_where_that_is_known) {
+  Objects objects{SchedulerConfig{}};
+  GpuNodeStatus report;
+  report.meta.name = "n";
+  Device& device = report.devices.emplace_back();
+  device.gpu.index = 1;
+  device.gpu.mig = {{"1g.10gb", 0}, {"1g.10gb", 1}, {"2g.20gb", 2}};
+  device.mig_uuids = {"MIG-a", "MIG-b", ""};
+  (void)objects.put(report);
+  PodPlace place;
+  place.node = "n";
+  place.mig = {{1, "1g.10gb", 1}, {1, "1g.10gb", 0}};
+  EXPECT_EQ(objects.instances(place), "MIG-b,MIG-a");
+  place.mig = {{1, "2g.20gb", 2}};
+  EXPECT_EQ(objects.instances(place), "1");
+  place.node = "elsewhere";
+  EXPECT_EQ(objects.instances(place), "1");
 }
 
 }  // namespace

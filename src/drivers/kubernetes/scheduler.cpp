@@ -156,7 +156,10 @@ void Scheduler::turn(const std::vector<News>& news) {
       if (const Pod* pod = desk_.pod(evict->pod.uid))
         metrics_.evicted(*pod, evict->reason, desk_.now());
     if (auto* bind = std::get_if<Bind>(&order))
-      for (PodPlace& place : bind->pods) place.adapters = objects_.adapters(place);
+      for (PodPlace& place : bind->pods) {
+        place.adapters = objects_.adapters(place);
+        if (!place.mig.empty()) place.visible_devices = objects_.instances(place);
+      }
   }
   carry_out(std::move(orders));
 }
@@ -170,6 +173,7 @@ void Scheduler::bind_ended(const BindDone& done) {
 void Scheduler::pod_seen(const Pod& pod) {
   if (pod.node_name.empty() && desk_.is_ours(pod)) metrics_.waits(pod, desk_.now());
   desk_.put(pod);
+  if (pod.ended()) reconsider(objects_.forget_pod(pod.meta.uid));
 }
 
 void Scheduler::carry_out(std::vector<Order> orders) {
@@ -225,7 +229,7 @@ void Scheduler::follow_pods() {
       return post([this, uid = std::string(change.uid)] {
         metrics_.gone(uid);
         desk_.remove_pod(uid);
-        objects_.forget_pod(uid);
+        reconsider(objects_.forget_pod(uid));
       });
     Result<Pod> pod = decode_pod(change.object);
     if (!readable(pod, change, "Pod")) return;
@@ -237,6 +241,7 @@ void Scheduler::put_node(std::optional<gs::Node> node) {
   if (!node) return;
   const std::string name = node->name;
   desk_.put_node(std::move(*node), objects_.in_use(name));
+  reconsider(objects_.concerned_by(name));
 }
 
 void Scheduler::follow_nodes() {

@@ -102,6 +102,7 @@ void Scheduler::apply_config() {
   for (gs::Node& node : objects_.set_config(config)) {
     const std::string name = node.name;
     desk_.put_node(std::move(node), objects_.in_use(name));
+    reconsider(objects_.concerned_by(name));
   }
   log_info("another configuration is in force");
 }

@@ -9,6 +9,7 @@ inline constexpr const char* kGangAnnotation = "gpu.scheduling/gang";  // "true"
 inline constexpr const char* kGangSizeAnnotation = "gpu.scheduling/gang-size";
 inline constexpr const char* kMapAnnotation = "gpu-scheduling-map";
 inline constexpr const char* kTopologyPrefix = "topology.scheduler/";
+inline constexpr const char* kPreferredDomainAnnotation = "topology.scheduler/preferred-domain";
 
 // --- on pods, by the scheduler, in the Binding ---
 inline constexpr const char* kAllocatedAnnotation = "gpu.scheduling/allocated";

@@ -96,7 +96,32 @@ void read_spec(ObjectReader& in, SchedulerConfig& config) {
     in.fail("leaseNamespace", "must not be empty");
 }
 
+// The configuration of a stock scheduler: its profiles name the schedulers; plugins are our own.
+bool is_of_kube_scheduler(const Json& json) {
+  if (!json.is_object()) return false;
+  const auto api = json.find("apiVersion");
+  return api != json.end() && api->is_string() &&
+         api->get_ref<const std::string&>().starts_with("kubescheduler.config.k8s.io/");
+}
+
+Result<SchedulerConfig> read_profiles(const Json& json) {
+  SchedulerConfig config;
+  config.scheduler_names.clear();
+  const auto profiles = json.find("profiles");
+  if (profiles != json.end() && profiles->is_array())
+    for (const Json& profile : *profiles) {
+      if (!profile.is_object()) continue;
+      const auto name = profile.find("schedulerName");
+      if (name != profile.end() && name->is_string())
+        config.scheduler_names.push_back(name->get<std::string>());
+    }
+  if (config.scheduler_names.empty())
+    return invalid("profiles must name at least one scheduler, in schedulerName");
+  return config;
+}
+
 Result<SchedulerConfig> read_config(const Json& json) {
+  if (is_of_kube_scheduler(json)) return read_profiles(json);
   SchedulerConfig config;
   std::string api, kind;
   ObjectReader in(json);

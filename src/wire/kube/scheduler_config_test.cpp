@@ -49,6 +49,20 @@ TEST(SchedulerConfig, the_documented_examples_are_read) {
   EXPECT_EQ(resource->engine.weights.domain_utilization, 1.0);
 }
 
+TEST(SchedulerConfig, of_a_stock_scheduler_names_the_profiles) {
+  const std::string head =
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+  const auto config = scheduler_config_of_yaml(
+      head +
+      "profiles:\n  - schedulerName: gpu-scheduler\n    plugins:\n      score:\n        enabled:\n"
+      "          - name: GpuClaimPlugin\n  - schedulerName: other\n");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->scheduler_names, (std::vector<std::string>{"gpu-scheduler", "other"}));
+  const auto empty = scheduler_config_of_yaml(head + "profiles: []\n");
+  ASSERT_FALSE(empty.ok());
+  EXPECT_EQ(empty.error().message, "profiles must name at least one scheduler, in schedulerName");
+}
+
 TEST(SchedulerConfig, is_refused_with_field_and_rule) {
   EXPECT_EQ(error_of("{scoringWeights: {resourceAvailability: 2}}"),
             "spec.scoringWeights.resourceAvailability must be 0..1");

@@ -11,7 +11,7 @@ namespace gs::kube {
 namespace {
 
 constexpr const char* kGpuCount = "topology.scheduler/gpu-count";
-constexpr const char* kPreferredDomain = "topology.scheduler/preferred-domain";
+constexpr const char* kPreferredDomain = kPreferredDomainAnnotation;
 constexpr const char* kNetworkBandwidth = "topology.scheduler/network-bandwidth";
 constexpr const char* kLatencySensitive = "topology.scheduler/latency-sensitive";
 constexpr const char* kPlacementStrategy = "topology.scheduler/placement-strategy";
