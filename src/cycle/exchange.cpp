@@ -59,14 +59,14 @@ bool has_instance(const Task& task, const MigPick& pick) {
   });
 }
 
+}  // namespace
+
 bool shares_devices(const Task& a, const Task& b) {
   return a.place.node == b.place.node &&
          ((a.place.gpus & b.place.gpus) != 0 ||
           std::any_of(b.place.mig.begin(), b.place.mig.end(),
                       [&](const MigPick& pick) { return has_instance(a, pick); }));
 }
-
-}  // namespace
 
 // A member of the same group is to move to where this one is, and this one elsewhere: they are
 // alike, so this one stays and the other goes there.

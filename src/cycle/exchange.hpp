@@ -13,6 +13,7 @@ namespace gs {
 TaskId place_of(const Cluster& cluster, const VictimTask& member, TaskState state);
 // Whether everybody who is to be on this task's node and devices has room there.
 bool is_sound(const Cluster& cluster, const Task& task);
+bool shares_devices(const Task& a, const Task& b);
 
 // With a member of the same group that is to move to where this one is.
 void exchange_with_sibling(Trial& trial, const VictimTask& task);

@@ -179,6 +179,42 @@ void let_job_stay(Trial& trial, const VictimTasks& tasks, const std::vector<JobI
   if (tasks.size() > 1) stay_one_by_one(trial, tasks, gets);
 }
 
+// Those who are to have devices of this one, if each of them has to leave a place itself: it and
+// they, and whoever is to have theirs. Empty: somebody needs what they have.
+VictimTasks ring_of(const Trial& trial, const std::vector<VictimTask>& victims,
+                    const VictimTask& first) {
+  constexpr std::size_t kLongest = 8;
+  const Cluster& cluster = trial.cluster();
+  VictimTasks ring{&first};
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const Task& own = cluster.task(ring[i]->id);
+    for (const TaskId id : cluster.node(own.place.node).tasks) {
+      const Task& taker = cluster.task(id);
+      if (taker.state != TaskState::Nominated || !shares_devices(taker, own)) continue;
+      const auto victim = std::find_if(victims.begin(), victims.end(), [&](const VictimTask& v) {
+        return v.job == taker.job && v.group == taker.group && v.rank == taker.rank;
+      });
+      if (victim == victims.end() || victim->nominated || ring.size() == kLongest) return {};
+      if (std::find(ring.begin(), ring.end(), &*victim) == ring.end()) ring.push_back(&*victim);
+    }
+  }
+  return ring.size() > 1 ? ring : VictimTasks{};
+}
+
+// Some who only change places with each other all stay. True: they did.
+bool undo_ring(Trial& trial, const std::vector<VictimTask>& victims, const VictimTask& task,
+               const std::vector<JobId>& gets) {
+  const Cluster& cluster = trial.cluster();
+  if (task.nominated || is_home(trial, task) ||
+      !place_of(cluster, task, TaskState::Nominated).valid())
+    return false;
+  const VictimTasks ring = ring_of(trial, victims, task);
+  const bool apart = std::none_of(ring.begin(), ring.end(), [&](const VictimTask* one) {
+    return is_lost(cluster, *one) || lies_together(cluster.shape_of(one->job));
+  });
+  return !ring.empty() && apart && stay(trial, ring, gets, true);
+}
+
 }  // namespace
 
 std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTask>& victims,
@@ -198,6 +234,7 @@ std::vector<const VictimTask*> let_stay(Trial& trial, const std::vector<VictimTa
       let_job_stay(trial, tasks[job], gets, give_up);
       again |= count_elsewhere(trial, tasks[job]) < elsewhere;
     }
+    for (const VictimTask& task : victims) again |= undo_ring(trial, victims, task, gets);
   }
   VictimTasks lost;
   for (const VictimTask& task : victims)

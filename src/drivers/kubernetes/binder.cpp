@@ -35,6 +35,12 @@ std::map<int, GpuHolder> shares_of(const PodPlace& place) {
   return shares;
 }
 
+// Only its status has changed, by our own words, say. Whoever breaks a lease changes an annotation.
+bool is_as_it_was(const Pod& pod, const PodPlace& place) {
+  return !pod.meta.deleted && pod.meta.labels == place.labels &&
+         pod.meta.annotations == place.annotations;
+}
+
 bool has_gpu(const Pod& pod, const std::string& node, int gpu) {
   if (pod.node_name != node || pod.ended()) return false;
   if (const std::string* text = pod.meta.annotation(kAllocatedAnnotation))
@@ -58,6 +64,7 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
     };
     std::vector<Held> held;
     std::size_t open = 0;
+    int tries = 100;  // of Bindings that are sent again
   };
   using WorkPtr = std::shared_ptr<Work>;
 
@@ -77,6 +84,7 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
   void volumes_done(const WorkPtr& work);
   void give_up(const WorkPtr& work);
   void send(const WorkPtr& work, std::size_t pod);
+  void send_again(const WorkPtr& work, std::size_t pod, const std::string& version);
   std::string binding_of(const PodPlace& place) const;
   void find_out(const WorkPtr& work, std::size_t pod, const ApiError& error);
   void pod_done(const WorkPtr& work, std::size_t pod, BindFailure failure, std::string message,
@@ -232,6 +240,11 @@ void Binder::Impl::send(const WorkPtr& work, std::size_t pod) {
   });
 }
 
+void Binder::Impl::send_again(const WorkPtr& work, std::size_t pod, const std::string& version) {
+  work->order.pods[pod].resource_version = version;
+  send(work, pod);
+}
+
 // The pod itself says what became of the Binding.
 void Binder::Impl::find_out(const WorkPtr& work, std::size_t index, const ApiError& error) {
   const PodName& name = work->order.pods[index].pod;
@@ -260,6 +273,8 @@ void Binder::Impl::find_out(const WorkPtr& work, std::size_t index, const ApiErr
                             "bound to " + pod->node_name, &*pod);
     }
     const bool changed = pod->meta.resource_version != place.resource_version;
+    if (changed && is_as_it_was(*pod, place) && --work->tries > 0)
+      return self->send_again(work, index, pod->meta.resource_version);
     self->pod_done(work, index, changed ? BindFailure::PodChanged : BindFailure::Failed,
                    error.message, &*pod);
   });

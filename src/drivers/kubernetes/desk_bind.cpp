@@ -16,6 +16,8 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
     PodPlace place;
     place.pod = name_of(record.pod);
     place.resource_version = record.pod.meta.resource_version;
+    place.labels = record.pod.meta.labels;
+    place.annotations = record.pod.meta.annotations;
     place.node = slot.place->node;
     place.gpus = slot.place->gpus;
     place.mig = slot.place->mig;

@@ -7,8 +7,9 @@
 namespace gs::kube {
 namespace {
 
-// One that is placed in the next cycles need not be told that it waits.
-constexpr Duration kFirstWords = milliseconds(100);
+// One that is placed in the next cycles need not be told that it waits, nor that its gang is not
+// whole while the others are being made.
+constexpr Duration kFirstWords = milliseconds(100), kGangWords = milliseconds(500);
 constexpr Duration kNextWords = seconds(5);
 constexpr Duration kMostBetween = seconds(60);
 // Explaining costs as much as placing: only so many a turn.
@@ -23,9 +24,14 @@ bool is_wrong(const std::string& reason) {
 }  // namespace
 
 void Desk::will_tell(PodRecord& record) {
-  if (record.tell_at) return;
-  record.tell_at = now_ + kFirstWords;
-  tell_at_.emplace(*record.tell_at, record.pod.meta.uid);
+  const bool gathers = record.unit.empty() && !record.ask.gang.empty();
+  const Instant at = now_ + (gathers ? kGangWords : kFirstWords);
+  if (record.tell_at) {
+    if (*record.tell_at <= at || !record.told.reason.empty()) return;
+    tell_at_.erase({*record.tell_at, record.pod.meta.uid});
+  }
+  record.tell_at = at;
+  tell_at_.emplace(at, record.pod.meta.uid);
 }
 
 void Desk::tell_waiting() {

@@ -143,6 +143,7 @@ void Desk::form_gang(const std::string& key) {
     members[i]->ask.waits_for.clear();
     members[i]->unit = unit.id;
     members[i]->slot = i;
+    will_tell(*members[i]);
   }
   gang.pods.clear();
   gang.unit = unit.id;

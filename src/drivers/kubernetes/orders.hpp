@@ -30,6 +30,7 @@ struct PodPlace {
   // As it was when the place was chosen. The Binding is refused if the pod was changed since, which
   // is how another scheduler can break our leases without a race.
   std::string resource_version;
+  Labels labels, annotations;  // as they were then: while they are the same, the place is right
   std::string node;
   std::vector<int> gpus;
   std::vector<MigPlace> mig;
