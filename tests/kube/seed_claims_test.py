@@ -164,14 +164,15 @@ def a_shared_gpu_has_several_pods_in_its_lease():
 
 @row
 def an_instance_is_given_by_its_profile():
-    claim("slice", 1, ON_MIG, exclusivity="MIG", migProfile="3g.40gb")
     names = ["slice-a", "slice-b", "slice-c"]
-    create(*(claimed(name, "slice") for name in names[:2]))
+    for name in names:
+        claim(name, 1, ON_MIG, exclusivity="MIG", migProfile="3g.40gb")
+    create(*(claimed(name) for name in names[:2]))
     seen = [variables(name).get("CUDA_VISIBLE_DEVICES") for name in names[:2]]
     equal(sorted(seen), MIG_UUIDS, "instances that the containers see")
     uids = {bound(name)["metadata"]["uid"] for name in names[:2]}
     equal(set(holders(cluster().get(f"{LEASES}/gpu-node-mig-0"))), uids)
-    create(claimed(names[2], "slice"))
+    create(claimed(names[2]))
     waits(names[2], "3g.40gb")
     remove(names[0])
     equal(variables(names[2])["CUDA_VISIBLE_DEVICES"], seen[0])
@@ -262,10 +263,11 @@ def a_gang_shares_a_claim():
 @row
 def only_healthy_gpus_are_given():
     names = [f"each-{i}" for i in range(8)]
-    claim("each", 1, ON_A)
-    create(*(claimed(name, "each") for name in names[:7]))
+    for name in names:
+        claim(name, 1, ON_A)
+    create(*(claimed(name) for name in names[:7]))
     equal(sorted(given(name)[1][0] for name in names[:7]), [0, 1, 2, 3, 4, 5, 6])
-    create(claimed(names[7], "each"))
+    create(claimed(names[7]))
     waits(names[7], "0 free")
     heal = json.loads(json.dumps(cluster().get("/apis/gpu.scheduling/v1/gpunodestatuses/node-a")["status"]))
     for health in ("Unknown", "Healthy"):
@@ -276,6 +278,18 @@ def only_healthy_gpus_are_given():
     heal["devices"][7]["health"] = "Unhealthy"
     remove(*names)
     cluster().report_gpus([("node-a", heal)])
+
+
+@row
+def a_claim_serves_one_pod_or_a_gang():
+    claim("single", 1, ON_A)
+    create(claimed("first", "single"))
+    given("first")
+    create(claimed("second", "single"))
+    waits("second", "serves pod first already; without gangRef a claim serves one pod")
+    remove("first")
+    given("second")
+    remove("second")
 
 
 @row

@@ -47,7 +47,7 @@ PodAsk Objects::ask(const Pod& pod) {
     return ask;
   }
   if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
-      !find_pin(pod, ask, pin, pin_group))
+      !may_use_claim(pod, ask) || !find_pin(pod, ask, pin, pin_group))
     return ask;
   const RequestContext context{claim, owners, pin ? &*pin : nullptr, known_domains(pod, owners)};
   Result<TaskReading> reading = task_request(pod, context);
@@ -84,6 +84,17 @@ bool Objects::find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim) {
   if (!it->second.claim) return waits(ask, "ClaimInvalid", text + ": " + it->second.error);
   claim = &*it->second.claim;
   return true;
+}
+
+// A claim serves the pods of a gang, or else one pod: who runs with it, or who came first.
+bool Objects::may_use_claim(const Pod& pod, PodAsk& ask) {
+  if (ask.claim.empty() || !ask.gang.empty()) return true;
+  ClaimUser& user = claim_users_[{pod.meta.ns, ask.claim}];
+  if (user.uid.empty() || !pod.node_name.empty()) user = {pod.meta.uid, pod.meta.name};
+  if (user.uid == pod.meta.uid) return true;
+  return waits(ask, "ClaimInUse",
+               "GpuClaim " + pod.meta.ns + "/" + ask.claim + " serves pod " + user.name +
+                   " already; without gangRef a claim serves one pod");
 }
 
 bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask) {
@@ -159,13 +170,17 @@ void Objects::free_index(const std::string& uid) {
 }
 
 Uids Objects::forget_pod(const std::string& uid) {
-  Uids siblings;  // one of them may wait for its index
+  Uids siblings;  // one of them may wait for its index or its claim
   if (const auto it = index_of_pod_.find(uid); it != index_of_pod_.end())
     siblings = waiting_for(by_owner_, {{}, it->second.first});
-  std::erase(siblings, uid);
   free_index(uid);
   if (const auto it = of_pod_.find(uid); it != of_pod_.end()) {
     for (const auto& [index, key] : it->second) {
+      if (const auto user = claim_users_.find(key);
+          index == &by_claim_ && user != claim_users_.end() && user->second.uid == uid) {
+        claim_users_.erase(user);
+        for (const std::string& next : waiting_for(by_claim_, key)) siblings.push_back(next);
+      }
       const auto entry = index->find(key);
       if (entry == index->end()) continue;
       entry->second.erase(uid);
@@ -173,6 +188,7 @@ Uids Objects::forget_pod(const std::string& uid) {
     }
     of_pod_.erase(it);
   }
+  std::erase(siblings, uid);
   return siblings;
 }
 

@@ -78,6 +78,7 @@ class Objects {
   std::vector<std::string> known_domains(const Pod& pod, const Owners& owners);
   // Each returns false, with ask.waits_for, where the pod has to wait for something.
   bool find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim);
+  bool may_use_claim(const Pod& pod, PodAsk& ask);
   bool find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask);
   bool find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin, std::string& group);
   int index_of(const Pod& pod);
@@ -103,6 +104,10 @@ class Objects {
   std::map<std::string, std::vector<std::pair<std::map<Key, std::set<std::string>>*, Key>>> of_pod_;
   std::map<std::string, std::map<int, std::string>> indexes_;  // owner, index: pod
   std::map<std::string, std::pair<std::string, int>> index_of_pod_;
+  struct ClaimUser {
+    std::string uid, name;
+  };
+  std::map<Key, ClaimUser> claim_users_;  // of claims that serve one pod
 };
 
 }  // namespace gs::kube

@@ -58,6 +58,32 @@ TEST(Objects, a_pod_waits_for_its_claim_and_is_looked_at_again) {
   EXPECT_TRUE(objects.remove_claim("ml", "two").empty());
 }
 
+TEST(Objects, a_claim_without_a_gang_serves_one_pod_at_a_time) {
+  Objects objects{SchedulerConfig{}};
+  GpuClaim claim;
+  claim.meta.ns = "ml";
+  claim.meta.name = "two";
+  claim.count = claim.gpu.count = 1;
+  (void)objects.put(claim);
+  const auto user = [](const std::string& name) {
+    Pod one = pod(name);
+    set_label(one.meta.annotations, kClaimAnnotation, "two");
+    return one;
+  };
+  EXPECT_EQ(objects.ask(user("a")).waits_for, "");
+  EXPECT_EQ(objects.ask(user("b")).waits_for,
+            "GpuClaim ml/two serves pod a already; without gangRef a claim serves one pod");
+  Pod member = user("c");
+  set_label(member.meta.annotations, kGangAnnotation, "ring");
+  set_label(member.meta.annotations, kGangSizeAnnotation, "4");
+  EXPECT_EQ(objects.ask(member).waits_for, "") << "all of a gang may use it";
+  EXPECT_EQ(objects.forget_pod("uid-a"), (Uids{"uid-b", "uid-c"}));
+  EXPECT_EQ(objects.ask(user("b")).waits_for, "");
+  Pod running = user("d");
+  running.node_name = "n1";
+  EXPECT_EQ(objects.ask(running).waits_for, "") << "who runs with it has it";
+}
+
 TEST(Objects, a_gang_has_a_size_or_waits) {
   Objects objects{SchedulerConfig{}};
   Pod one = pod("a");
