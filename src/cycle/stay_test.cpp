@@ -80,6 +80,20 @@ TEST_F(Stay, siblings_exchange_places_that_are_alike) {
   EXPECT_TRUE(runs(victims[1]));
 }
 
+TEST_F(Stay, jobs_that_only_exchange_their_places_stay) {
+  const JobId here = lab.running(QueueLab::job("here", 1), tenant, a);
+  const JobId there = lab.running(QueueLab::job("there", 1), tenant, b);
+  const JobId gets = lab.add(QueueLab::job("gets", 1), tenant);
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, here, 0), leave(trial, there, 0)};
+  promise(trial, gets, 0, a, 1);
+  promise(trial, here, 0, b, 0);
+  promise(trial, there, 0, a, 0);
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_TRUE(runs(victims[0]));
+  EXPECT_TRUE(runs(victims[1]));
+}
+
 TEST_F(Stay, siblings_that_need_no_device_do_not_swap_nodes) {
   const JobId gang = lab.add(QueueLab::job("gang", 0, 3, 1), tenant);
   lab.run(gang, 0, a);
