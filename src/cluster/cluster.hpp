@@ -125,7 +125,7 @@ class Cluster {
   std::uint64_t log_end() const { return log_base_ + log_.size(); }
   std::uint64_t log_begin() const { return log_base_; }
   NodeId logged(std::uint64_t position) const { return log_[position - log_base_]; }
-  std::uint64_t spec_version() const { return spec_version_; }  // any node reported anything new
+  std::uint64_t spec_version() const { return spec_version_; }  // what nodes are or may be used for
   std::uint64_t structure_version() const { return structure_version_; }  // nodes came, went, moved
 
   void verify() const;  // aborts where an invariant does not hold

@@ -183,6 +183,7 @@ void Cluster::remove_node(NodeId id) {
 }
 
 void Cluster::set_ready(NodeId id, bool ready) {
+  if (nodes_[id.index()].spec.ready != ready) ++spec_version_;
   nodes_[id.index()].spec.ready = ready;
   ++nodes_[id.index()].spec_stamp;
   touch(id);
@@ -190,6 +191,7 @@ void Cluster::set_ready(NodeId id, bool ready) {
 }
 
 void Cluster::set_cordoned(NodeId id, bool cordoned) {
+  if (nodes_[id.index()].spec.cordoned != cordoned) ++spec_version_;
   nodes_[id.index()].spec.cordoned = cordoned;
   ++nodes_[id.index()].spec_stamp;
   touch(id);
@@ -201,16 +203,19 @@ void Cluster::set_gpu(NodeId id, int gpu, Health health, Heat heat) {
   const GpuMask bit = gpu_bit(gpu);
   Gpu& spec = node.spec.gpus[static_cast<std::size_t>(gpu)];
   const bool was_healthy = spec.health == Health::Healthy;
+  const GpuMask usable = node.usable();
   spec.health = health;
   spec.temperature_c = heat.temperature_c;
   node.healthy = health == Health::Healthy ? node.healthy | bit : node.healthy & ~bit;
   node.hot = heat.hot ? node.hot | bit : node.hot & ~bit;
   node.warm = heat.warm ? node.warm | bit : node.warm & ~bit;
+  if (node.usable() != usable) ++spec_version_;
   touch(id);
   if (was_healthy != (health == Health::Healthy)) total_stale_ = true;
 }
 
 void Cluster::set_hot(NodeId id, GpuMask hot) {
+  if (nodes_[id.index()].hot != hot) ++spec_version_;
   nodes_[id.index()].hot = hot;
   touch(id);
 }

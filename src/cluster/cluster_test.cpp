@@ -119,6 +119,24 @@ TEST_F(Books, used_counts_per_model) {
   EXPECT_EQ(cluster.tenant(t).milli_by_model[model], 1'000);
 }
 
+// Whoever keeps what follows from the nodes has to notice when one may be used otherwise.
+TEST_F(Books, what_may_be_used_of_a_node_has_a_version) {
+  std::uint64_t version = cluster.spec_version();
+  const auto changes = [&] { return std::exchange(version, cluster.spec_version()) != version; };
+  cluster.set_gpu(n, 1, Health::Unknown, {40, false, false});
+  EXPECT_TRUE(changes());
+  cluster.set_gpu(n, 1, Health::Unknown, {45, false, false});
+  EXPECT_FALSE(changes()) << "a few degrees mean nothing";
+  cluster.set_gpu(n, 1, Health::Healthy, {90, true, true});
+  EXPECT_FALSE(changes()) << "healthy, but hot";
+  cluster.set_hot(n, 0);
+  EXPECT_TRUE(changes());
+  cluster.set_cordoned(n, true);
+  EXPECT_TRUE(changes());
+  cluster.set_ready(n, false);
+  EXPECT_TRUE(changes());
+}
+
 TEST_F(Books, pinned_tasks_of_a_job_share_a_device_that_others_can_not_have) {
   GpuRequest pin = whole(1);
   pin.pinned_ids = {2};
