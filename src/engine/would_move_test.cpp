@@ -79,6 +79,27 @@ TEST_F(WouldMoveTest, not_where_too_little_is_free_elsewhere) {
   EXPECT_EQ(engine.explain("gang", Instant{3})->why->sentence.find("would fit"), std::string::npos);
 }
 
+TEST_F(WouldMoveTest, not_what_fits_nowhere_else) {
+  for (int i = 0; i < kNodes; ++i) {
+    handle(SubmitJob{job("wide-" + std::to_string(i), 5, name(i))});
+    engine.tick(Instant{2});
+  }
+  handle(SubmitJob{job("big", 8)});
+  EXPECT_FALSE(moves_for("big")) << "15 GPUs are free elsewhere, but nowhere five of them";
+}
+
+TEST_F(WouldMoveTest, whole_nodes_of_adjacent_gpus_too) {
+  for (int i = 0; i < kNodes; ++i) fill(i, 4);
+  Job whole = job("whole", kGpus);
+  whole.groups[0].request.gpu.policy = DevicePolicy::Contiguous;
+  handle(SubmitJob{whole});
+  EXPECT_TRUE(moves_for("whole"));
+  Job part = job("part", 5);
+  part.groups[0].request.gpu.policy = DevicePolicy::Contiguous;
+  handle(SubmitJob{part});
+  EXPECT_FALSE(moves_for("part")) << "which ones are adjacent is not looked at";
+}
+
 // One job of a random size among one-GPU jobs: the node with most free GPUs is the one to clear,
 // and with its work gone the job starts.
 TEST_F(WouldMoveTest, as_few_as_can_be_and_enough) {

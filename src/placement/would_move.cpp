@@ -1,7 +1,9 @@
 #include "placement/would_move.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -67,6 +69,9 @@ std::vector<Step> steps_of(const Cluster& cluster, const MoveAsk& ask) {
     const NodeId id{i};
     const NodeState& node = cluster.node(id);
     if (node.gone || !node.schedulable() || !ask.allowed(id)) continue;
+    // Where only some sets will do, only whole nodes are sure to have one.
+    if (!any_set_will_do(ask.shape->request.gpu) && gpu_count(suitable(node, *ask.shape)) != each)
+      continue;
     const std::int64_t free = free_count(node, *ask.shape);
     const std::int64_t most = std::min<std::int64_t>(
         {ask.at_most(id), gpu_count(suitable(node, *ask.shape)) / each, free / each + ask.tasks});
@@ -80,22 +85,37 @@ std::vector<Step> steps_of(const Cluster& cluster, const MoveAsk& ask) {
   return steps;
 }
 
-std::int64_t free_elsewhere(const Cluster& cluster, const std::set<NodeId>& chosen) {
-  std::int64_t free = 0;
+// How many other nodes have so many free GPUs.
+using FreeNodes = std::array<int, kMaxGpusPerNode + 1>;
+
+FreeNodes free_elsewhere(const Cluster& cluster, const std::set<NodeId>& chosen) {
+  FreeNodes nodes{};
   for (std::size_t i = 0; i < cluster.node_count(); ++i) {
     const NodeState& node = cluster.node(NodeId{i});
     if (!node.gone && node.schedulable() && !chosen.contains(NodeId{i}))
-      free += gpu_count(node.free_gpus(View::Now));
+      ++nodes[static_cast<std::size_t>(gpu_count(node.free_gpus(View::Now)))];
   }
-  return free;
+  return nodes;
+}
+
+// Tasks of these sizes, the largest first, each on the node that it fills best.
+bool fit_into(FreeNodes nodes, std::vector<std::size_t> sizes) {
+  std::sort(sizes.rbegin(), sizes.rend());
+  return std::all_of(sizes.begin(), sizes.end(), [&](std::size_t size) {
+    std::size_t free = size;
+    while (free < nodes.size() && nodes[free] == 0) ++free;
+    if (free == nodes.size()) return false;
+    --nodes[free];
+    ++nodes[free - size];
+    return true;
+  });
 }
 
 }  // namespace
 
 std::optional<WouldMove> would_move(const Cluster& cluster, const MoveAsk& ask) {
   const GpuRequest& gpu = ask.shape->request.gpu;
-  if (!ask.shape->exclusive() || gpu.count == 0 || !gpu.pinned_ids.empty() || !any_set_will_do(gpu))
-    return std::nullopt;
+  if (!ask.shape->exclusive() || gpu.count == 0 || !gpu.pinned_ids.empty()) return std::nullopt;
   std::int64_t missing = ask.tasks;
   for (std::size_t i = 0; i < cluster.node_count() && missing > 0; ++i)
     if (!cluster.node(NodeId{i}).gone && ask.allowed(NodeId{i}))
@@ -128,10 +148,15 @@ std::optional<WouldMove> would_move(const Cluster& cluster, const MoveAsk& ask) 
         tasks.insert(holder);
   }
   moves.tasks = static_cast<std::int64_t>(tasks.size());
-  for (const TaskId id : tasks) moves.gpus += gpu_count(cluster.task(id).place.gpus);
-  moves.free_elsewhere = free_elsewhere(cluster, chosen);
+  std::vector<std::size_t> sizes;
+  for (const TaskId id : tasks)
+    sizes.push_back(static_cast<std::size_t>(gpu_count(cluster.task(id).place.gpus)));
+  moves.gpus = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  const FreeNodes elsewhere = free_elsewhere(cluster, chosen);
+  for (std::size_t free = 0; free < elsewhere.size(); ++free)
+    moves.free_elsewhere += static_cast<std::int64_t>(free) * elsewhere[free];
   std::sort(moves.nodes.begin(), moves.nodes.end());
-  if (moves.free_elsewhere < moves.gpus) return std::nullopt;
+  if (!fit_into(elsewhere, std::move(sizes))) return std::nullopt;
   return moves;
 }
 

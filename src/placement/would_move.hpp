@@ -1,6 +1,6 @@
 // What would have to move so that tasks which don't fit now do: the nodes that come closest, and
-// what runs there on the devices that they lack. Nothing is moved, and whether each of those tasks
-// finds a place elsewhere is not worked out: only that as many GPUs are free there.
+// what runs there on the devices that they lack. Nothing is moved, and only the GPUs are counted
+// that those tasks need elsewhere: whether they have other wishes is not looked at.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct MoveAsk {
       at_most;  // tasks of this kind on the node if nothing else ran
 };
 
-// Nothing for requests that any set of GPUs will not do for, or where moving is not enough.
+// Nothing where moving is not enough.
 std::optional<WouldMove> would_move(const Cluster& cluster, const MoveAsk& ask);
 
 std::string move_words(const WouldMove& moves);
