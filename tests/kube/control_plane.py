@@ -361,6 +361,8 @@ def up(asked):
     cluster = ControlPlane(nodes=asked.nodes, gpus=asked.gpus, version=asked.version,
                            scheduler=asked.scheduler, crds=not asked.no_crds, fsync=asked.fsync)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # Whoever starts this in the background of a shell hands an ignored SIGINT down.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with cluster:
         print(f"# Kubernetes {cluster.version}, {asked.nodes} nodes with {asked.gpus} GPUs, after "
               f"{time.monotonic() - begin:.1f} s; Ctrl-C ends it. Logs: {cluster.folder}")
