@@ -1,7 +1,9 @@
 #include "drivers/kubernetes/teller.hpp"
 
 #include <deque>
+#include <iterator>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "wire/kube/encode.hpp"
 
@@ -15,20 +17,21 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
     if (stopped || (!waiting.contains(key) && waiting.size() >= options.most_waiting)) return;
     const bool is_new = !waiting.contains(key);
     waiting[key] = std::move(request);
-    if (is_new) order.push_back(key);
+    if (is_new && !under_way.contains(key)) order.push_back(key);
     go_on();
   }
 
   void go_on() {
-    while (!stopped && under_way < options.at_a_time && !order.empty() && left > 0) {
+    while (!stopped && std::ssize(under_way) < options.at_a_time && !order.empty() && left > 0) {
       const std::string key = std::move(order.front());
       order.pop_front();
       ApiRequest request = std::move(waiting.at(key));
       waiting.erase(key);
-      ++under_way;
+      under_way.insert(key);
       --left;
-      api.call(std::move(request), [self = shared_from_this()](ApiAnswer) {
-        --self->under_way;
+      api.call(std::move(request), [self = shared_from_this(), key](ApiAnswer) {
+        self->under_way.erase(key);
+        if (self->waiting.contains(key)) self->order.push_back(key);
         self->go_on();
       });
     }
@@ -47,7 +50,8 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   const Clock clock;
   std::unordered_map<std::string, ApiRequest> waiting;  // by object and kind of words
   std::deque<std::string> order;
-  int under_way = 0;
+  // Requests travel side by side: the later word about an object must not overtake the earlier one.
+  std::unordered_set<std::string> under_way;
   int left = options.per_second;
   bool refilling = false;
   bool stopped = false;

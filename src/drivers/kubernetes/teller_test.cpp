@@ -1,0 +1,74 @@
+#include "drivers/kubernetes/teller.hpp"
+
+#include <gtest/gtest.h>
+
+#include "drivers/kubernetes/api_server_test.hpp"
+
+namespace gs::kube {
+namespace {
+
+using namespace testing_api;
+
+// Leaves the first word about claim "ring" without an answer until it is told to.
+class SlowServer {
+ public:
+  SlowServer()
+      : server([this](const HttpRequest& request, Exchange& exchange) {
+          const bool ring = request.message.target().find("/ring/") != std::string::npos;
+          const std::lock_guard lock(mutex_);
+          if (!ring) return exchange.answer(answer(200, "{}"));
+          bodies_.emplace_back(request.message.body());
+          if (bodies_.size() > 1) return exchange.answer(answer(200, "{}"));
+          held_ = &exchange;
+        }) {}
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    held_->answer(answer(200, "{}"));
+  }
+  std::vector<std::string> bodies() {
+    const std::lock_guard lock(mutex_);
+    return bodies_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> bodies_;
+  Exchange* held_ = nullptr;
+
+ public:
+  ApiServer server;
+};
+
+TellClaim told(const std::string& claim, const std::string& message) {
+  ClaimStatus status;
+  status.message = message;
+  return {"ml", claim, status};
+}
+
+TEST(Teller, a_later_word_about_an_object_does_not_overtake_the_earlier_one) {
+  SlowServer server;
+  Client client(server.server.access());
+  auto teller = std::make_unique<Teller>(*client.api, TellerOptions{}, [] { return Instant{1}; });
+  const auto say = [&](const TellClaim& words) {
+    client.loop.post([&teller, words] { teller->tell_claim(words); });
+  };
+  say(told("ring", "first"));
+  ASSERT_TRUE(comes_true([&] { return server.bodies().size() == 1; }));
+  say(told("ring", "second"));
+  say(told("ring", "third"));
+  say(told("other", "words"));
+  ASSERT_TRUE(comes_true([&] { return server.server.seen().size() == 2; }));
+  EXPECT_EQ(server.bodies().size(), 1U) << "the others wait for the first";
+  server.let_go();
+  ASSERT_TRUE(comes_true([&] { return server.bodies().size() == 2; }));
+  EXPECT_NE(server.bodies()[1].find("third"), std::string::npos) << server.bodies()[1];
+  std::atomic<bool> gone = false;
+  client.loop.post([&] {
+    teller.reset();
+    gone = true;
+  });
+  EXPECT_TRUE(comes_true([&] { return gone.load(); }));
+}
+
+}  // namespace
+}  // namespace gs::kube
