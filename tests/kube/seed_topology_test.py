@@ -163,36 +163,32 @@ def by_rule(name, count, leaves):
     drop(path, f"app={name}")
 
 
+def beside_busy(leaf, name, count, leaves):
+    """The same while somebody has a GPU in a leaf, which is then not complete."""
+    create(plain("busy", preferred_domain=f"leaf-{leaf}"))
+    equal(leaf_of(given("busy")[0]), leaf)
+    by_rule(name, count, leaves)
+    remove("busy")
+
+
 @row
 def two_nodes_are_of_one_leaf():
-    create(plain("busy", preferred_domain="leaf-1"))
-    bound("busy")
-    by_rule("two", 2, 1)
-    remove("busy")
+    beside_busy(1, "two", 2, 1)
 
 
 @row
 def four_nodes_are_a_complete_leaf():
-    create(plain("busy", preferred_domain="leaf-1"))
-    equal(leaf_of(given("busy")[0]), 1)
-    by_rule("four", 4, 1)
-    remove("busy")
+    beside_busy(1, "four", 4, 1)
 
 
 @row
 def eight_nodes_are_two_adjacent_leaves():
-    create(plain("busy", preferred_domain="leaf-2"))
-    equal(leaf_of(given("busy")[0]), 2)
-    by_rule("eight", 8, 2)
-    remove("busy")
+    beside_busy(2, "eight", 8, 2)
 
 
 @row
 def sixteen_nodes_are_four_adjacent_leaves():
-    create(plain("busy", preferred_domain="leaf-1"))
-    equal(leaf_of(given("busy")[0]), 1)
-    by_rule("sixteen", 16, 4)
-    remove("busy")
+    beside_busy(1, "sixteen", 16, 4)
 
 
 # ---------------------------------------------------------------- annotations

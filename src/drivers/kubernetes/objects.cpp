@@ -125,11 +125,12 @@ bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin
   if (!map) return waits(ask, "BadSchedulingMap", map.error().message);
   ask.index = index_of(pod);
   const MapEntry* entry = map->find(ask.index);
-  if (entry == nullptr) free_index(pod.meta.uid);  // it may get that of a sibling that goes
-  if (entry == nullptr)
+  if (entry == nullptr) {
+    free_index(pod.meta.uid);  // it may get that of a sibling that goes
     return waits(
         ask, "BadSchedulingMap",
         std::string(kMapAnnotation) + " has no line for index " + std::to_string(ask.index));
+  }
   watch(by_node_, {{}, entry->node}, pod.meta.uid);
   const auto node = read_nodes_.find(entry->node);
   if (Status fits = check_entry(*entry, node == read_nodes_.end() ? nullptr : &node->second); !fits)
@@ -277,7 +278,7 @@ std::optional<gs::Node> Objects::node_of(const std::string& name) {
   NodeReading reading =
       to_node(it->second, report == reports_.end() ? nullptr : &report->second, config_);
   gs::Node& known = read_nodes_[name];
-  domains_changed_ |= known.domain != reading.node.domain;
+  if (known.domain != reading.node.domain) forget_domains();
   known = reading.node;
   return std::move(reading.node);
 }
@@ -294,10 +295,17 @@ Uids Objects::concerned_by(const std::string& node) {
 std::vector<std::string> Objects::known_domains(const Pod& pod, const Owners& owners) {
   if (find_annotation(pod.meta, owners, kPreferredDomainAnnotation).value == nullptr) return {};
   watch(by_domain_, {}, pod.meta.uid);
-  std::set<std::string> names;
-  for (const NamedDomain& domain : config_.domains) names.insert(domain.name);
-  for (const auto& [name, node] : read_nodes_) names.insert(node.domain.begin(), node.domain.end());
-  return {names.begin(), names.end()};
+  if (domains_.empty()) {  // once for all pods that ask before they change
+    for (const NamedDomain& domain : config_.domains) domains_.insert(domain.name);
+    for (const auto& [name, node] : read_nodes_)
+      domains_.insert(node.domain.begin(), node.domain.end());
+  }
+  return {domains_.begin(), domains_.end()};
+}
+
+void Objects::forget_domains() {
+  domains_.clear();
+  domains_changed_ = true;
 }
 
 std::optional<gs::Node> Objects::put(Node node) {
@@ -309,6 +317,7 @@ std::optional<gs::Node> Objects::put(Node node) {
 void Objects::remove_node(const std::string& name) {
   nodes_.erase(name);
   read_nodes_.erase(name);
+  forget_domains();
 }
 
 std::optional<gs::Node> Objects::put(GpuNodeStatus status) {
@@ -362,6 +371,7 @@ std::string Objects::instances(const PodPlace& place) const {
 
 std::vector<gs::Node> Objects::set_config(SchedulerConfig config) {
   config_ = std::move(config);
+  forget_domains();
   std::vector<gs::Node> nodes;
   for (const auto& [name, node] : nodes_) nodes.push_back(*node_of(name));
   return nodes;

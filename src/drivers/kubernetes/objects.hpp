@@ -33,7 +33,7 @@ class Objects {
   explicit Objects(SchedulerConfig config) : config_(std::move(config)) {}
 
   PodAsk ask(const Pod& pod);
-  Uids forget_pod(const std::string& uid);  // it has ended or is gone: its index is free
+  Uids forget_pod(const std::string& uid);  // it has ended or is gone: whom that may help
 
   Uids put(GpuClaim claim);
   Uids put_broken_claim(const std::string& ns, const std::string& name, std::string error);
@@ -76,6 +76,7 @@ class Objects {
   Owners owners_of(const Pod& pod) const;
   std::optional<gs::Node> node_of(const std::string& name);
   std::vector<std::string> known_domains(const Pod& pod, const Owners& owners);
+  void forget_domains();
   // Each returns false, with ask.waits_for, where the pod has to wait for something.
   bool find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim);
   bool may_use_claim(const Pod& pod, PodAsk& ask);
@@ -96,7 +97,8 @@ class Objects {
   std::map<std::string, Node> nodes_;
   std::map<std::string, GpuNodeStatus> reports_;
   std::map<std::string, gs::Node> read_nodes_;
-  bool domains_changed_ = false;  // since concerned_by() told of it
+  std::set<std::string> domains_;  // known ones; empty: to be gathered
+  bool domains_changed_ = false;   // since concerned_by() told of it
 
   // Who refers to what. Pods leave with forget_pod().
   std::map<Key, std::set<std::string>> by_claim_, by_group_, by_owner_, by_namespace_, by_node_,
