@@ -107,6 +107,32 @@ bool exclude_one_node(const Trial& trial, std::size_t mark, const QuotaState& br
   return true;
 }
 
+// Keeps as much of what was placed since `mark` as the quota allows, and looks for nodes that cost
+// less of it for the rest. False if there are none; the trial is then to be rolled back.
+bool place_rest_elsewhere(CycleContext& context, Trial& trial, PlaceAsk ask, std::size_t mark,
+                          const QuotaState& broken) {
+  std::vector<Task> placed;
+  for (std::size_t i = mark; i < trial.changes().size(); ++i) {
+    if (trial.changes()[i].kind != Trial::Kind::Placed) return false;  // others are part of it
+    placed.push_back(trial.cluster().task(trial.changes()[i].task));
+  }
+  NodeSet elsewhere =
+      ask.among != nullptr ? *ask.among : NodeSet(context.cluster.node_count(), true);
+  exclude_costly_nodes(trial, mark, broken, elsewhere);
+  trial.rollback(mark);
+  std::vector<Member> rest;
+  for (const Task& task : placed) {
+    const std::size_t before = trial.mark();
+    trial.place(ask.job, task.group, task.rank, task.place, task.state, context.now);
+    if (!over_quota_since(trial, ask.job, mark)) continue;
+    trial.rollback(before);
+    rest.push_back({task.group, task.rank});
+  }
+  ask.tasks = by_group(rest);
+  ask.among = &elsewhere;
+  return context.placer.place(trial, ask) && !over_quota_since(trial, ask.job, mark);
+}
+
 enum class LeaveOut : std::uint8_t { AllCostly, OneByOne };
 
 // Places where the quota allows it, leaving out nodes that cost too much of it. `broken`: the quota
@@ -124,6 +150,7 @@ bool place_within_quota(CycleContext& context, Trial& trial, PlaceAsk ask, Leave
     const bool one = how == LeaveOut::OneByOne;
     const bool more = one ? tries < kMixedTries && exclude_one_node(trial, mark, *broken, cheaper)
                           : exclude_costly_nodes(trial, mark, *broken, cheaper);
+    if (one && place_rest_elsewhere(context, trial, ask, mark, *broken)) return true;
     trial.rollback(mark);
     if (!more) return false;
     ask.among = &cheaper;
