@@ -37,6 +37,7 @@ class NetOutcome {
         break;
       case Trial::Kind::Dropped:
         d.kind = Decision::Kind::Drop;
+        d.promise = std::make_shared<Task>(change.before);
         if (!forget(change.task)) append(d);
         break;
       case Trial::Kind::Held:

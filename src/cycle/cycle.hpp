@@ -44,6 +44,7 @@ struct Decision {
   JobId for_job;           // Evict, Drop: who gets the room; Start, Nominate: the job itself
   const char* phase = "";  // static string
   bool moved = false;
+  std::shared_ptr<const Task> promise = {};  // Drop: what it gave up
 };
 
 // Why the jobs of a lane (same tenant, shape and priority) wait, as far as a cycle has to know;

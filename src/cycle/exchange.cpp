@@ -43,20 +43,28 @@ bool is_sound(const Cluster& cluster, const Task& task) {
   return sound;
 }
 
-TaskId place_of(const Cluster& cluster, const VictimTask& member, TaskState state) {
-  for (const TaskId id : cluster.job(member.job).tasks) {
+TaskId place_of(const Cluster& cluster, JobId job, int group, int rank, TaskState state) {
+  for (const TaskId id : cluster.job(job).tasks) {
     const Task& task = cluster.task(id);
-    if (task.group == member.group && task.rank == member.rank && task.state == state) return id;
+    if (task.group == group && task.rank == rank && task.state == state) return id;
   }
   return {};
 }
 
+TaskId place_of(const Cluster& cluster, const VictimTask& member, TaskState state) {
+  return place_of(cluster, member.job, member.group, member.rank, state);
+}
+
+bool is_lost(const Cluster& cluster, const VictimTask& task) {
+  return !place_of(cluster, task, TaskState::Running).valid() &&
+         !place_of(cluster, task, TaskState::Nominated).valid();
+}
+
 namespace {
 
-bool has_instance(const Task& task, const MigPick& pick) {
-  return std::any_of(task.place.mig.begin(), task.place.mig.end(), [&](const MigPick& other) {
-    return other.gpu == pick.gpu && other.id == pick.id;
-  });
+bool has_instance(const Task& task, int gpu, int id) {
+  return std::any_of(task.place.mig.begin(), task.place.mig.end(),
+                     [&](const MigPick& pick) { return pick.gpu == gpu && pick.id == id; });
 }
 
 }  // namespace
@@ -65,7 +73,7 @@ bool shares_devices(const Task& a, const Task& b) {
   return a.place.node == b.place.node &&
          ((a.place.gpus & b.place.gpus) != 0 ||
           std::any_of(b.place.mig.begin(), b.place.mig.end(),
-                      [&](const MigPick& pick) { return has_instance(a, pick); }));
+                      [&](const MigPick& pick) { return has_instance(a, pick.gpu, pick.id); }));
 }
 
 // A member of the same group is to move to where this one is, and this one elsewhere: they are
@@ -73,7 +81,7 @@ bool shares_devices(const Task& a, const Task& b) {
 void exchange_with_sibling(Trial& trial, const VictimTask& task) {
   const Cluster& cluster = trial.cluster();
   const TaskId promise = place_of(cluster, task, TaskState::Nominated);
-  if (task.nominated || !promise.valid() || cluster.task(task.id).state != TaskState::Releasing)
+  if (task.promise || !promise.valid() || cluster.task(task.id).state != TaskState::Releasing)
     return;
   // Packs of ranks lie together: there a member is not as good as another.
   if (!cluster.shape_of(task.job).groups[static_cast<std::size_t>(task.group)].slices.empty())
@@ -101,25 +109,6 @@ void exchange_with_sibling(Trial& trial, const VictimTask& task) {
 
 namespace {
 
-// For each MIG instance that `own` has and `moved` has not, one of the same kind on the same GPU
-// that only `moved` has; empty if there is none for some.
-std::vector<std::pair<MigPick, MigPick>> like_instances(const Task& own, const Task& moved) {
-  std::vector<MigPick> left;
-  for (const MigPick& pick : moved.place.mig)
-    if (!pick.create && !has_instance(own, pick)) left.push_back(pick);
-  std::vector<std::pair<MigPick, MigPick>> pairs;
-  for (const MigPick& pick : own.place.mig) {
-    if (has_instance(moved, pick)) continue;
-    const auto like = std::find_if(left.begin(), left.end(), [&](const MigPick& other) {
-      return other.gpu == pick.gpu && other.profile == pick.profile;
-    });
-    if (like == left.end()) return {};
-    pairs.emplace_back(pick, *like);
-    left.erase(like);
-  }
-  return pairs;
-}
-
 // Tasks that are to get one of these instances, in order.
 std::vector<TaskId> promised_there(const Cluster& cluster, const Task& own) {
   std::vector<TaskId> tasks;
@@ -135,37 +124,36 @@ std::vector<TaskId> promised_there(const Cluster& cluster, const Task& own) {
   return tasks;
 }
 
+// An instance of the same kind on the same GPU that nobody will have, nor this task itself.
+const MigSlotState* free_like(const NodeState& node, const MigPick& pick, const Task& task) {
+  for (const MigGpuState& gpu : node.mig)
+    for (const MigSlotState& instance : gpu.instances)
+      if (gpu.gpu == pick.gpu && instance.profile == pick.profile && instance.free(View::Future) &&
+          !has_instance(task, gpu.gpu, instance.id))
+        return &instance;
+  return nullptr;
+}
+
 }  // namespace
 
-// Somebody is to get a MIG instance of this task, and this one another that is just like it on the
-// same GPU: they exchange them, and this one stays.
-void exchange_instances(Trial& trial, const VictimTask& task) {
+bool exchange_instances(Trial& trial, TaskId stays) {
   const Cluster& cluster = trial.cluster();
-  const TaskId promise = place_of(cluster, task, TaskState::Nominated);
-  if (task.nominated || !promise.valid() || cluster.task(task.id).state != TaskState::Releasing)
-    return;
-  const Task own = cluster.task(task.id), moved = cluster.task(promise);
-  if (own.place.node != moved.place.node) return;
-  const auto pairs = like_instances(own, moved);
-  if (pairs.empty()) return;
-  const std::size_t mark = trial.mark();
-  trial.drop(promise);
-  std::vector<Task> others;
+  const Task own = cluster.task(stays);
+  if (own.place.mig.empty()) return true;
   for (const TaskId id : promised_there(cluster, own)) {
-    others.push_back(cluster.task(id));
+    Task other = cluster.task(id);
     trial.drop(id);
+    for (MigPick& pick : other.place.mig) {
+      if (!has_instance(own, pick.gpu, pick.id)) continue;
+      const MigSlotState* like = free_like(cluster.node(own.place.node), pick, other);
+      if (like == nullptr) return false;
+      pick.id = like->id;
+      pick.start = like->start;
+      pick.create = false;
+    }
+    trial.place(other.job, other.group, other.rank, other.place, TaskState::Nominated, other.since);
   }
-  trial.spare(task.id);
-  bool sound = true;
-  for (Task& other : others) {
-    for (MigPick& pick : other.place.mig)
-      for (const auto& [has, gets] : pairs)
-        if (pick.gpu == has.gpu && pick.id == has.id) pick = gets;
-    const TaskId there = trial.place(other.job, other.group, other.rank, other.place,
-                                     TaskState::Nominated, other.since);
-    sound &= is_sound(cluster, cluster.task(there));
-  }
-  if (!sound || !is_sound(cluster, cluster.task(task.id))) trial.rollback(mark);
+  return true;
 }
 
 }  // namespace gs

@@ -10,15 +10,18 @@
 namespace gs {
 
 // The member's task in this state; invalid if there is none.
+TaskId place_of(const Cluster& cluster, JobId job, int group, int rank, TaskState state);
 TaskId place_of(const Cluster& cluster, const VictimTask& member, TaskState state);
+// Left and has no other place.
+bool is_lost(const Cluster& cluster, const VictimTask& task);
 // Whether everybody who is to be on this task's node and devices has room there.
 bool is_sound(const Cluster& cluster, const Task& task);
 bool shares_devices(const Task& a, const Task& b);
 
 // With a member of the same group that is to move to where this one is.
 void exchange_with_sibling(Trial& trial, const VictimTask& task);
-// With whoever is to get a MIG instance of this task, if this one is to get another of the same
-// kind on the same GPU.
-void exchange_instances(Trial& trial, const VictimTask& task);
+// With whoever is to get a MIG instance of this task: they get another of the same kind on the same
+// GPU. False if there is none for somebody; the trial is then to be rolled back.
+bool exchange_instances(Trial& trial, TaskId stays);
 
 }  // namespace gs

@@ -170,7 +170,7 @@ bool RoomMaker::is_hopeless() {
   while (const Unit* unit = stream_.at(all.size())) all.push_back(unit);
   for (const Unit* unit : all)
     for (const VictimTask& task : unit->tasks) {
-      if (task.nominated)
+      if (task.promise)
         trial_.drop(task.id);
       else
         trial_.evict(task.id);

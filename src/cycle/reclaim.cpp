@@ -66,7 +66,8 @@ std::vector<Loss> losses_of(const Cluster& cluster, const Simulation& simulation
   }
   // Promises go before what runs: who has only those must not make its tenant lose anything else.
   std::stable_partition(jobs.begin(), jobs.end(), [](const auto& tasks) {
-    return std::all_of(tasks.begin(), tasks.end(), [](const auto* t) { return t->nominated; });
+    return std::all_of(tasks.begin(), tasks.end(),
+                       [](const auto* t) { return t->promise != nullptr; });
   });
   std::vector<Loss> losses;
   for (const auto& tasks : jobs) {

@@ -50,7 +50,7 @@ void Simulation::evict(Trial& trial, const Ask& ask) {
   for (const VictimTask& task : ask.victims) {
     left_.insert(member_key(task.job, task.group, task.rank));
     ++left_of_[task.job];
-    if (task.nominated) {
+    if (task.promise) {
       trial.drop(task.id);
       // If it was to move there, the task that it replaces still leaves; it may move elsewhere.
       for (const TaskId id : context_.cluster.job(task.job).tasks) {
@@ -168,7 +168,7 @@ void Simulation::take_stock(const Ask& ask) {
     if (left_.count(member_key(task.job, task.group, task.rank)) > 0) {
       lost_.push_back(task);
       needed_.set(task.id);
-    } else if (task.nominated || context_.cluster.task(task.id).state != TaskState::Running) {
+    } else if (task.promise || context_.cluster.task(task.id).state != TaskState::Running) {
       ++moved_;
       needed_.set(task.id);
     }

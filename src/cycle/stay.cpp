@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/check.hpp"
 #include "cycle/exchange.hpp"
+#include "placement/mig.hpp"
 #include "queue/members.hpp"
 #include "queue/quota.hpp"
 
@@ -36,12 +36,13 @@ bool own_pins(const Cluster& cluster, const Task& task) {
   return own;
 }
 
-// A promise as it was when the trial first gave it up.
-Task dropped(const Trial& trial, TaskId id) {
-  for (const Trial::Change& change : trial.changes())
-    if (change.kind == Trial::Kind::Dropped && change.task == id) return change.before;
-  CHECK_MSG(false, "a promise that the plan gave up is not in its trial");
-  return {};
+// Instances on the same node as good as those that were promised, which others may have cut away.
+bool find_instances(const Cluster& cluster, Task& promise) {
+  if (promise.place.mig.empty()) return true;
+  const NodeState& node = cluster.node(promise.place.node);
+  auto picks = choose_mig(node, cluster.shape_of(promise), View::Future);
+  if (picks) promise.place.mig = std::move(*picks);
+  return picks.has_value();
 }
 
 // The innermost tenant that is also above somebody who gets room; invalid if there is none. Only
@@ -61,12 +62,6 @@ bool within_quota(const Cluster& cluster, const Task& task, TenantId shared) {
   return !exceeded(cluster, shared, cluster.job(task.job).preemptible, cluster.usage(task), models);
 }
 
-// Left and has no other place.
-bool is_lost(const Cluster& cluster, const VictimTask& task) {
-  return !place_of(cluster, task, TaskState::Running).valid() &&
-         !place_of(cluster, task, TaskState::Nominated).valid();
-}
-
 // These members back to their own places (or promises of places), giving up others that they may
 // have been promised. False, and nothing is changed, if somebody needs what they have there, or if
 // they are too few (unless the caller sees to that).
@@ -83,19 +78,20 @@ bool stay(Trial& trial, const std::vector<const VictimTask*>& tasks, const std::
     const TenantId shared = shared_tenant(cluster, task->job, gets);
     const bool new_job = shared.valid() && cluster.job(task->job).active_tasks == 0;
     if (new_job && over_limit(cluster, shared, {}, 1)) return false;
-    if (!task->nominated) {
+    if (!task->promise) {
       if (!own_pins(cluster, cluster.task(task->id))) return false;
       if (cluster.task(task->id).state == TaskState::Releasing) trial.spare(task->id);
+      if (!exchange_instances(trial, task->id)) return false;
       return within_quota(cluster, cluster.task(task->id), shared);
     }
-    const Task promise = dropped(trial, task->id);
-    if (!promise.place.mig.empty() || !own_pins(cluster, promise)) return false;
+    Task promise = *task->promise;
+    if (!own_pins(cluster, promise) || !find_instances(cluster, promise)) return false;
     const TaskId again = trial.place(task->job, task->group, task->rank, promise.place,
                                      TaskState::Nominated, promise.since);
     return within_quota(cluster, cluster.task(again), shared);
   };
   const auto is_sound_there = [&](const VictimTask* task) {
-    const auto state = task->nominated ? TaskState::Nominated : TaskState::Running;
+    const auto state = task->promise ? TaskState::Nominated : TaskState::Running;
     return is_sound(cluster, cluster.task(place_of(cluster, *task, state)));
   };
   if (std::all_of(tasks.begin(), tasks.end(), go_back) &&
@@ -139,12 +135,12 @@ namespace {
 
 bool is_home(const Trial& trial, const VictimTask& task) {
   const Cluster& cluster = trial.cluster();
-  if (!task.nominated) return cluster.task(task.id).state == TaskState::Running;
+  if (!task.promise) return cluster.task(task.id).state == TaskState::Running;
   const TaskId promise = place_of(cluster, task, TaskState::Nominated);
   if (!promise.valid()) return false;
   const Allocation& place = cluster.task(promise).place;
-  const Allocation home = dropped(trial, task.id).place;
-  return place.node == home.node && place.gpus == home.gpus && home.mig.empty();
+  const Allocation& home = task.promise->place;
+  return place.node == home.node && place.gpus == home.gpus;
 }
 
 // Whether none of them has a place elsewhere: then whoever goes back finds the others as they were.
@@ -167,13 +163,10 @@ void let_job_stay(Trial& trial, const VictimTasks& tasks, const std::vector<JobI
                   bool give_up) {
   const bool together = lies_together(trial.cluster().shape_of(tasks.front()->job));
   const bool all_home = std::all_of(tasks.begin(), tasks.end(), [&](const VictimTask* task) {
-    return !task->nominated && is_home(trial, *task);
+    return !task->promise && is_home(trial, *task);
   });
   if (all_home || stay(trial, tasks, gets)) return;
-  for (const VictimTask* task : tasks) {
-    exchange_with_sibling(trial, *task);
-    if (give_up) exchange_instances(trial, *task);
-  }
+  for (const VictimTask* task : tasks) exchange_with_sibling(trial, *task);
   if (together && give_up) stay_together(trial, tasks, gets);
   if (together && !nobody_moved(trial, tasks)) return;
   if (tasks.size() > 1) stay_one_by_one(trial, tasks, gets);
@@ -194,7 +187,7 @@ VictimTasks ring_of(const Trial& trial, const std::vector<VictimTask>& victims,
       const auto victim = std::find_if(victims.begin(), victims.end(), [&](const VictimTask& v) {
         return v.job == taker.job && v.group == taker.group && v.rank == taker.rank;
       });
-      if (victim == victims.end() || victim->nominated || ring.size() == kLongest) return {};
+      if (victim == victims.end() || victim->promise || ring.size() == kLongest) return {};
       if (std::find(ring.begin(), ring.end(), &*victim) == ring.end()) ring.push_back(&*victim);
     }
   }
@@ -205,7 +198,7 @@ VictimTasks ring_of(const Trial& trial, const std::vector<VictimTask>& victims,
 bool undo_ring(Trial& trial, const std::vector<VictimTask>& victims, const VictimTask& task,
                const std::vector<JobId>& gets) {
   const Cluster& cluster = trial.cluster();
-  if (task.nominated || is_home(trial, task) ||
+  if (task.promise || is_home(trial, task) ||
       !place_of(cluster, task, TaskState::Nominated).valid())
     return false;
   const VictimTasks ring = ring_of(trial, victims, task);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "placement/mig.hpp"
 #include "queue/lab_test.hpp"
 
 namespace gs {
@@ -14,7 +15,7 @@ class Stay : public testing::Test {
       const Task& task = lab.cluster.task(id);
       if (task.rank != rank) continue;
       trial.evict(id);
-      return {id, job, 0, rank, task.place.node, {}, false};
+      return {id, job, 0, rank, task.place.node, {}, {}};
     }
     return {};
   }
@@ -23,6 +24,30 @@ class Stay : public testing::Test {
   }
   bool runs(const VictimTask& task) const {
     return lab.cluster.task(task.id).state == TaskState::Running;
+  }
+
+  // A node with one GPU that is cut into two instances of 1g.10gb.
+  NodeId mig_node(const std::string& name) {
+    Node node = sample_node(name, 1);
+    node.capacity = {1'000'000, 1'000'000'000'000, {}};
+    node.gpus[0].mig_enabled = true;
+    node.gpus[0].mig = {{"1g.10gb", -1}, {"1g.10gb", -1}};
+    return lab.cluster.put_node(node);
+  }
+  static Job mig_job(const std::string& id, int tasks = 1) {
+    Job job = QueueLab::job(id, 0, tasks, tasks);
+    job.groups[0].request.gpu.sharing = Sharing::Mig;
+    job.groups[0].request.gpu.mig = {{"1g.10gb", 1}};
+    return job;
+  }
+  Allocation instance_on(JobId job, NodeId node, View view) const {
+    const Shape& shape = lab.cluster.shapes().at(lab.cluster.shape_of(job).groups[0].shape);
+    return {node, 0, choose_mig(lab.cluster.node(node), shape, view).value()};
+  }
+  TaskId nominated(JobId job) const {
+    for (const TaskId id : lab.cluster.job(job).tasks)
+      if (lab.cluster.task(id).state == TaskState::Nominated) return id;
+    return {};
   }
 
   QueueLab lab;
@@ -152,6 +177,39 @@ TEST_F(Stay, too_few_do_not_stay) {
                                            leave(trial, gang, 0)};
   promise(trial, gets, 0, c, 2);
   EXPECT_EQ(let_stay(trial, victims, {gets}).size(), 3U);
+}
+
+TEST_F(Stay, who_is_to_get_an_instance_gets_another_that_is_just_like_it) {
+  const NodeId m = mig_node("m");
+  const JobId has = lab.add(mig_job("has"), tenant);
+  const JobId gets = lab.add(mig_job("gets"), tenant);
+  lab.cluster.place(has, 0, 0, instance_on(has, m, View::Now), TaskState::Running, Instant{});
+  Trial trial(lab.cluster);
+  const std::vector<VictimTask> victims = {leave(trial, has, 0)};
+  trial.place(gets, 0, 0, instance_on(gets, m, View::Future), TaskState::Nominated, Instant{});
+  const auto id_of = [&](TaskId task) { return lab.cluster.task(task).place.mig[0].id; };
+  ASSERT_EQ(id_of(nominated(gets)), id_of(victims[0].id)) << "the same one, to begin with";
+  EXPECT_TRUE(let_stay(trial, victims, {gets}).empty());
+  EXPECT_TRUE(runs(victims[0]));
+  EXPECT_NE(id_of(nominated(gets)), id_of(victims[0].id));
+  lab.cluster.verify();
+}
+
+TEST_F(Stay, a_promise_of_an_instance_is_kept_so_that_the_gang_stays) {
+  const NodeId m = mig_node("m"), n = mig_node("n");
+  const JobId gang = lab.add(mig_job("gang", 2), tenant);
+  lab.cluster.place(gang, 0, 0, instance_on(gang, m, View::Now), TaskState::Running, Instant{});
+  const TaskId promise =
+      lab.cluster.place(gang, 0, 1, instance_on(gang, n, View::Now), TaskState::Nominated, {});
+  Trial trial(lab.cluster);
+  std::vector<VictimTask> victims = {leave(trial, gang, 0)};
+  victims.push_back(
+      {promise, gang, 0, 1, n, {}, std::make_shared<const Task>(lab.cluster.task(promise))});
+  trial.drop(promise);
+  EXPECT_TRUE(let_stay(trial, victims, {}).empty());
+  EXPECT_TRUE(runs(victims[0]));
+  ASSERT_TRUE(nominated(gang).valid());
+  EXPECT_EQ(lab.cluster.task(nominated(gang)).place.node, n);
 }
 
 }  // namespace

@@ -156,8 +156,10 @@ const Unit* UnitStream::at(std::size_t i) {
     unit->job = head.job;
     for (const TaskId id : unit_of(head.job)) {
       const Task& task = cluster.task(id);
+      const auto promise =
+          task.state == TaskState::Nominated ? std::make_shared<const Task>(task) : nullptr;
       unit->tasks.push_back({id, task.job, task.group, task.rank, task.place.node,
-                             amounts(cluster.usage(task)), task.state == TaskState::Nominated});
+                             amounts(cluster.usage(task)), promise});
       taken_.set(id);
     }
     shrunk_[head.job] += static_cast<int>(unit->tasks.size());

@@ -27,7 +27,7 @@ struct VictimTask {
   int rank = 0;
   NodeId node;
   Amounts amounts{};
-  bool nominated = false;
+  std::shared_ptr<const Task> promise;  // what it was nominated for; null: it runs
 };
 
 // Tasks that leave together, last to leave first.
