@@ -78,7 +78,7 @@ std::vector<Decision> Cycle::run(Instant now) {
     context.phase = "nominated";
     run_nominated(context);
   }
-  forget_promises(context.decisions);
+  forget_promises(context);
   unsettled_ = context.unsettled;
   reasons_ = std::move(context.reasons);
   return std::move(context.decisions);

@@ -172,7 +172,8 @@ void take_back_evictions(CycleContext& context) {
   for (const JobId job : changed) context.settle(job);
 }
 
-void forget_promises(std::vector<Decision>& decisions) {
+void forget_promises(CycleContext& context) {
+  std::vector<Decision>& decisions = context.decisions;
   std::map<MemberKey, std::size_t> promised;
   std::map<MemberKey, Decision> dropped;  // the last promise taken back
   std::map<JobId, JobId> taken_over;      // whose promise went to whom
@@ -207,6 +208,10 @@ void forget_promises(std::vector<Decision>& decisions) {
     for (std::size_t n = 0; n < taken_over.size() && placed.count(d.for_job) == 0; ++n)
       if (const auto it = taken_over.find(d.for_job); it != taken_over.end())
         d.for_job = it->second;
+    // The order knows it only through those whose promises went on, and they may end first.
+    if (!d.moved && d.for_job != d.job)
+      context.eviction_order.note(context.cluster.job(d.job).seq,
+                                  context.cluster.job(d.for_job).seq);
   }
 }
 

@@ -13,6 +13,6 @@ void take_back_evictions(CycleContext& context);
 bool take_back_starts(CycleContext& context);
 // A promise that was taken back, or kept at once, was not made; who left for it, left for whoever
 // has the room in the end.
-void forget_promises(std::vector<Decision>& decisions);
+void forget_promises(CycleContext& context);
 
 }  // namespace gs
