@@ -124,6 +124,38 @@ std::string labels_text(const Labels& labels) {
   return text;
 }
 
+std::string term_text(const LabelTerm& term) {
+  const auto values = [&] { return "(" + join(term.values, ",") + ")"; };
+  switch (term.op) {
+    case LabelOp::In:
+      return term.values.size() == 1 ? term.key + "=" + term.values[0]
+                                     : term.key + " in " + values();
+    case LabelOp::NotIn:
+      return term.key + " not in " + values();
+    case LabelOp::Exists:
+      return term.key;
+    case LabelOp::NotExists:
+      return "no " + term.key;
+    case LabelOp::Gt:
+      return term.key + ">" + join(term.values, "");
+    case LabelOp::Lt:
+      return term.key + "<" + join(term.values, "");
+  }
+  return term.key;
+}
+
+std::string affinity_text(const std::vector<LabelTerms>& any_of) {
+  std::vector<std::string> ways;
+  for (const LabelTerms& all_of : any_of) {
+    std::vector<std::string> terms;
+    for (const LabelTerm& term : all_of) terms.push_back(term_text(term));
+    ways.push_back(join(terms, ", "));
+  }
+  constexpr std::size_t kLongest = 200;  // lists of hundreds of nodes help nobody
+  const std::string text = join(ways, " or ");
+  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
 std::string filter_word(Constraint filter, bool one, const TaskRequest& r) {
   const std::string have = one ? "has " : "have ";
   const std::string are = one ? "is " : "are ";
@@ -143,7 +175,7 @@ std::string filter_word(Constraint filter, bool one, const TaskRequest& r) {
     case Constraint::Selector:
       return do_not + "match the selector " + labels_text(r.selector);
     case Constraint::Affinity:
-      return do_not + "match the node affinity";
+      return do_not + "match the node affinity " + affinity_text(r.affinity);
     case Constraint::Fabric:
       return (one ? "lacks " : "lack ") + std::string("RDMA or GPUDirect Storage");
     case Constraint::Network:

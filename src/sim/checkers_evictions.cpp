@@ -86,7 +86,8 @@ void Checkers::check_rights(const Eviction& eviction, const MirrorJob& victim,
   for (const MirrorTenant* t = gets.tenant; t != nullptr; t = t->parent)
     if (!t->spec.can_preempt_others && !moved)
       report("evictions", of + ", whose tenant may not preempt others");
-  if (victim.started + v.min_runtime > now_)
+  // What a failure has stopped has no run that could be protected: only its next place is taken.
+  if (victim.started + v.min_runtime > now_ && whole_with(victim, eviction.tasks))
     report("evictions", fmt::format("{} after {}, with a minimum of {}", of,
                                     describe(now_ - victim.started), describe(v.min_runtime)));
   const Config& config = mirror_.config();

@@ -44,8 +44,8 @@ TEST(Faults, some_seeds_have_no_finding) {
 // Seeds that had a finding once, with as many steps as that took.
 TEST(Faults, seeds_that_had_a_finding_have_none) {
   const std::pair<std::uint64_t, std::uint64_t> seeds[] = {
-      {2, 400},     {47, 3100},  {407, 300},   {2482, 300},  {5067, 1000},
-      {5190, 1000}, {5557, 900}, {5603, 1000}, {5611, 1000}, {30, 1900},
+      {2, 400},    {47, 3100},   {407, 300},   {2482, 300}, {5067, 1000}, {5190, 1000},
+      {5557, 900}, {5603, 1000}, {5611, 1000}, {30, 1900},  {656, 4200},  {928, 3901},
   };
   for (const auto& [seed, steps] : seeds) {
     const SeedResult result = run_seed(seed, steps, nullptr);

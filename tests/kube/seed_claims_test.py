@@ -190,7 +190,7 @@ def an_instance_is_given_by_its_profile():
 def labels_select_nodes():
     claim("picky", 1, {"gpu-type": "h900"})
     create(claimed("picky"))
-    waits("picky", "no node qualifies", "node affinity")
+    waits("picky", "no node qualifies", "node affinity gpu-type=h900")
     cluster().patch("/api/v1/nodes/node-bare", {"metadata": {"labels": {"gpu-type": "h900"}}})
     equal(given_by_claim("picky")[0], "node-bare")
     remove("picky")
