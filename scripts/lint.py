@@ -289,10 +289,12 @@ def print_new(output, shown):
 
 def run_tidy(paths):
     """clang-tidy over the sources that hold or include one of `paths`; clean files are remembered."""
-    done = subprocess.run(["cmake", "--preset", "tidy"], cwd=ROOT, capture_output=True, text=True)
-    if done.returncode != 0:
-        print(done.stdout + done.stderr)
-        return False
+    for command in (["cmake", "--preset", "tidy"],
+                    ["cmake", "--build", "build/tidy", "--target", "generated"]):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode != 0:
+            print(done.stdout + done.stderr)
+            return False
     database = (ROOT / "build/tidy/compile_commands.json").read_text()
     clean = ROOT / "build/tidy/clean"
     clean.mkdir(parents=True, exist_ok=True)

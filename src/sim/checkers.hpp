@@ -68,7 +68,8 @@ class Checkers {
   void check_eviction(const Eviction& eviction);
   void check_rights(const Eviction& eviction, const MirrorJob& victim, const MirrorJob& gets);
   bool whole_with(const MirrorJob& job, const std::vector<Rank>& kept) const;
-  void check_need(const Eviction& eviction, const MirrorJob& victim, const MirrorJob& gets);
+  void check_need(const Eviction& eviction, const MirrorJob& victim);
+  bool somebody_placed_in(const MirrorTenant& t, const MirrorJob& beside);
   bool over_limit_with(const MirrorTenant& t, const Eviction& eviction, const MirrorJob& victim);
   void check_turns(const Eviction& eviction, const MirrorJob& victim, const MirrorJob& gets);
   void check_state(const MirrorJob& job);

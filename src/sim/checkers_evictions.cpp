@@ -68,7 +68,7 @@ void Checkers::check_eviction(const Eviction& eviction) {
   if (placed_.count(eviction.for_job) == 0)
     return report("evictions", of + ", which gets no place");
   check_rights(eviction, *victim, *gets);
-  check_need(eviction, *victim, *gets);
+  check_need(eviction, *victim);
   check_turns(eviction, *victim, *gets);
 }
 
@@ -131,8 +131,7 @@ void Checkers::check_rights(const Eviction& eviction, const MirrorJob& victim,
 
 // With the victim kept where it is, what was placed in this turn would not have fitted: not on the
 // nodes, or not within the quotas.
-void Checkers::check_need(const Eviction& eviction, const MirrorJob& victim,
-                          const MirrorJob& gets) {
+void Checkers::check_need(const Eviction& eviction, const MirrorJob& victim) {
   // It lost members to a failure, and their new places to somebody else: the rest can't run on.
   if (!whole_with(victim, eviction.tasks)) return;
   // Its members lie together, and others of them have moved away.
@@ -151,10 +150,18 @@ void Checkers::check_need(const Eviction& eviction, const MirrorJob& victim,
           uses.push_back({&job.spec.id, &request_of(job, rank), &place});
     if (overuse(node.spec, uses, all_of(uses))) return;
   }
-  for (const MirrorTenant* t = gets.tenant; t != nullptr; t = t->parent)
-    if (is_above(t, victim.tenant) && over_limit_with(*t, eviction, victim)) return;
+  // Whoever got a place in this turn may have it within what the victim leaves of a limit.
+  for (const MirrorTenant* t = victim.tenant; t != nullptr; t = t->parent)
+    if (somebody_placed_in(*t, victim) && over_limit_with(*t, eviction, victim)) return;
   report("evictions", fmt::format("{} has to stop for {}, which fits beside it", eviction.job,
                                   eviction.for_job));
+}
+
+bool Checkers::somebody_placed_in(const MirrorTenant& t, const MirrorJob& beside) {
+  return std::any_of(placed_.begin(), placed_.end(), [&](const std::string& id) {
+    const MirrorJob* job = mirror_.find_job(id);
+    return job != nullptr && job != &beside && is_above(&t, job->tenant);
+  });
 }
 
 // Whether the tenant would be over a limit if all promises were kept and the victim too.
