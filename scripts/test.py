@@ -34,7 +34,7 @@ CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", r
 SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "second_deadlock_stack=1",
+    "TSAN_OPTIONS": f"second_deadlock_stack=1:suppressions={ROOT / 'tests/tsan.supp'}",
 }
 
 

@@ -135,6 +135,8 @@ int run_agent(Options options) {
   });
   agent.value()->run();
   over = true;
+  // The listener waits for it, as for any other.
+  // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread)
   ::pthread_kill(listener.native_handle(), SIGTERM);
   listener.join();
   return 0;

@@ -263,7 +263,7 @@ TEST_F(AgentTest, follows_a_log_until_the_end_or_until_told_not_to) {
   order.mutable_log_request()->set_cancel(true);
   scheduler_->send(order);
   scheduler_->log_text("cancelled", true, "one");
-  std::ofstream(task_dir("a") + "/scratch/" + "go");
+  std::ofstream go(task_dir("a") + "/scratch/go");
   EXPECT_EQ(scheduler_->log_text("follow", true, ""), "one\ntwo\n");
   EXPECT_EQ(scheduler_->log_text("cancelled", true, ""), "one\n");
   read_log("nobody", "unknown", false);

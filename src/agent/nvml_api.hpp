@@ -110,6 +110,8 @@ inline constexpr unsigned kGpuInstanceProfiles = 16;
   F(Return, nvmlEventSetWait_v2, (EventSet, EventData*, unsigned))
 // clang-format on
 
+// Declarations have no parentheses around their parts.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 struct Api {
 #define NVML_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
   NVML_FUNCTIONS(NVML_MEMBER)
@@ -122,5 +124,6 @@ struct Api {
 #undef NVML_LOAD
   }
 };
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace gs::agent::nvml

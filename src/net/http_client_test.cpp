@@ -1,6 +1,7 @@
 #include "net/http_client.hpp"
 
 #include <atomic>
+#include <mutex>
 
 #include <gtest/gtest.h>
 
@@ -91,8 +92,12 @@ TEST_F(Client, a_server_that_is_away_is_an_error_and_its_return_is_seen) {
 }
 
 TEST_F(Client, does_not_wait_for_ever) {
+  std::mutex mutex;
   std::vector<std::shared_ptr<Exchange>> kept;
-  serve([&](std::shared_ptr<Exchange> exchange) { kept.push_back(std::move(exchange)); });
+  serve([&](std::shared_ptr<Exchange> exchange) {
+    const std::lock_guard lock(mutex);
+    kept.push_back(std::move(exchange));
+  });
   HttpClientOptions options;
   options.timeout = milliseconds(50);
   HttpClient client(url(), options);
@@ -100,6 +105,7 @@ TEST_F(Client, does_not_wait_for_ever) {
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().code, ErrorCode::Unavailable);
   EXPECT_NE(answer.error().message.find("did not answer"), std::string::npos);
+  const std::lock_guard lock(mutex);
   for (const auto& exchange : kept) exchange->answer(HttpResponse{});
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -149,9 +148,11 @@ std::optional<WouldMove> would_move(const Cluster& cluster, const MoveAsk& ask) 
   }
   moves.tasks = static_cast<std::int64_t>(tasks.size());
   std::vector<std::size_t> sizes;
-  for (const TaskId id : tasks)
-    sizes.push_back(static_cast<std::size_t>(gpu_count(cluster.task(id).place.gpus)));
-  moves.gpus = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  for (const TaskId id : tasks) {
+    const int gpus = gpu_count(cluster.task(id).place.gpus);
+    sizes.push_back(static_cast<std::size_t>(gpus));
+    moves.gpus += gpus;
+  }
   const FreeNodes elsewhere = free_elsewhere(cluster, chosen);
   for (std::size_t free = 0; free < elsewhere.size(); ++free)
     moves.free_elsewhere += static_cast<std::int64_t>(free) * elsewhere[free];

@@ -124,7 +124,7 @@ class PostgresServer {
   };
   static std::string binaries() {
     for (const char* version : {"15", "16", "17", "14"}) {
-      const std::string folder = std::string("/usr/lib/postgresql/") + version + "/bin";
+      std::string folder = std::string("/usr/lib/postgresql/") + version + "/bin";
       if (::access((folder + "/initdb").c_str(), X_OK) == 0) return folder;
     }
     return {};
