@@ -19,7 +19,7 @@ TEST := python3 scripts/test.py
 .PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-scale bench-kube \
         asan tsan fuzz sim clean debug release \
         test-layers test-lint test-unit test-scenarios test-integration test-kube test-kube-oldest kube-tools \
-        test-yardsticks test-asan test-tsan \
+        test-yardsticks test-asan test-tsan asan-integration tsan-integration \
         docker docker-webhook docker-agent docker-build deploy deploy-manifests helm-lint
 
 help: ## List the targets
@@ -88,6 +88,12 @@ test-asan: setup
 
 test-tsan: setup
 	@$(TEST) tsan
+
+asan-integration: setup ## The integration tests with programs under AddressSanitizer
+	@$(TEST) asan_integration
+
+tsan-integration: setup ## The integration tests with programs under ThreadSanitizer
+	@$(TEST) tsan_integration
 
 asan: test-asan ## Unit tests and scenarios under AddressSanitizer and UBSan
 

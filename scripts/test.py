@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the project's checks, stage by stage, and keeps going after a failure.
 
-    test.py [STAGE...]      all stages but tsan and soak where none is named
+    test.py [STAGE...]      all stages but those on request where none is named
 
 Prints a line per check as it ends, then a table, how many were skipped, and `N passed, N failed`
 alone on the last line.
@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -185,11 +186,15 @@ def scenarios(run):
         run_scenarios(run, "scenarios", "release")
 
 
+def integration_tests():
+    return sorted((ROOT / "tests/integration").glob("*_test.py"))
+
+
 def integration(run):
     """Programs that run the binaries as users do; each ends with its own closing line."""
     if not run.build("integration", "release"):
         return
-    for test in sorted((ROOT / "tests/integration").glob("*_test.py")):
+    for test in integration_tests():
         run.command("integration", test.stem, ["python3", str(test.relative_to(ROOT))])
 
 
@@ -254,21 +259,51 @@ def sanitized(run, stage, preset, prefix=()):
         run_scenarios(run, stage, preset, SANITIZER_ENVIRONMENT, prefix)
 
 
+def sanitized_integration(run, stage, preset, prefix=()):
+    """The integration tests with sanitized programs. What a server reports fails the stage, whatever
+    the test that started it says."""
+    if not run.build(stage, preset):
+        return
+    reports = ROOT / "build" / preset / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir()
+    environment = {name: f"{options}:log_path={reports / name.lower()}"
+                   for name, options in SANITIZER_ENVIRONMENT.items()}
+    for test in integration_tests():
+        run.command(stage, test.stem, [*prefix, "python3", str(test.relative_to(ROOT))],
+                    {**environment, "BUILD": f"build/{preset}"})
+    found = sorted(reports.iterdir())
+    text = "\n".join(report.read_text(errors="replace") for report in found[:3])
+    run.add(Check(stage, "reports of the sanitizers", int(not found), len(found)), text)
+
+
 def asan(run):
     sanitized(run, "asan", "asan")
 
 
 def tsan(run):
-    # ThreadSanitizer's shadow memory clashes with high-entropy address randomisation.
-    fixed_addresses = ["setarch", "-R"]
-    works = subprocess.run([*fixed_addresses, "true"], capture_output=True).returncode == 0
-    sanitized(run, "tsan", "tsan", fixed_addresses if works else ())
+    sanitized(run, "tsan", "tsan", fixed_addresses())
+
+
+def asan_integration(run):
+    sanitized_integration(run, "asan_integration", "asan")
+
+
+def tsan_integration(run):
+    sanitized_integration(run, "tsan_integration", "tsan", fixed_addresses())
+
+
+def fixed_addresses():
+    """ThreadSanitizer's shadow memory clashes with high-entropy address randomisation."""
+    command = ["setarch", "-R"]
+    works = subprocess.run([*command, "true"], capture_output=True).returncode == 0
+    return command if works else ()
 
 
 STAGES = {stage.__name__: stage
           for stage in (layers, lint, unit, scenarios, integration, kube, yardsticks, asan,
-                        tsan, soak)}
-ON_REQUEST = {"tsan", "soak"}
+                        tsan, asan_integration, tsan_integration, soak)}
+ON_REQUEST = {"tsan", "asan_integration", "tsan_integration", "soak"}
 
 
 def main():
