@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -79,10 +78,12 @@ void stop_being_spared() {
   if (::dup2(nothing, 0) < 0 || ::dup2(what.output, 1) < 0 || ::dup2(what.output, 2) < 0)
     fail(report, Step::Output);
   if (what.identity.change) {
-    if (::setgroups(what.identity.groups.size(), what.identity.groups.data()) != 0 ||
-        ::setgid(what.identity.gid) != 0)
+    // Straight to the kernel: the C library would wait for threads that were not forked with us.
+    const Identity& who = what.identity;
+    if (::syscall(SYS_setgroups, who.groups.size(), who.groups.data()) != 0 ||
+        ::syscall(SYS_setgid, who.gid) != 0)
       fail(report, Step::Group);
-    if (::setuid(what.identity.uid) != 0) fail(report, Step::User);
+    if (::syscall(SYS_setuid, who.uid) != 0) fail(report, Step::User);
   }
   // After the change of user, which would clear it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
