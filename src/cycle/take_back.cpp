@@ -64,14 +64,21 @@ bool take_back_starts(CycleContext& context) {
 
 namespace {
 
+// A place that was given, and has not been taken away again since.
+bool still_has(const Cluster& cluster, const Decision& d) {
+  if (d.kind != Decision::Kind::Start && d.kind != Decision::Kind::Nominate) return false;
+  const Task& task = cluster.task(d.task);
+  return task.job == d.job && task.group == d.group && task.rank == d.rank &&
+         task.state != TaskState::Releasing;
+}
+
 // Jobs whose members lie together of which some left or moved, and others then got a place beside
 // those that are left: nobody of them can go back alone.
 std::set<JobId> grown_since_it_left(const CycleContext& context) {
   std::set<JobId> left, grown;
   for (const Decision& d : context.decisions) {
     if (d.kind == Decision::Kind::Evict) left.insert(d.job);
-    const bool placed = d.kind == Decision::Kind::Start || d.kind == Decision::Kind::Nominate;
-    if (placed && !d.moved && left.contains(d.job) &&
+    if (still_has(context.cluster, d) && !d.moved && left.contains(d.job) &&
         lies_together(context.cluster.shape_of(d.job)))
       grown.insert(d.job);
   }
