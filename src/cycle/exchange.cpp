@@ -138,8 +138,8 @@ const MigSlotState* free_like(const NodeState& node, const MigPick& pick, const 
 
 bool exchange_instances(Trial& trial, TaskId stays) {
   const Cluster& cluster = trial.cluster();
+  if (cluster.task(stays).place.mig.empty()) return true;
   const Task own = cluster.task(stays);
-  if (own.place.mig.empty()) return true;
   for (const TaskId id : promised_there(cluster, own)) {
     Task other = cluster.task(id);
     trial.drop(id);

@@ -97,18 +97,20 @@ bool is_same_place(const Allocation& a, const Allocation& b) {
 // that gave up a promise of an earlier cycle: without it the others could not run on.
 std::vector<VictimTask> who_left(const CycleContext& context) {
   const std::set<JobId> grown = grown_since_it_left(context);
-  std::set<JobId> stopped;
-  for (const Decision& d : context.decisions)
+  std::set<JobId> stopped, gave_up;
+  for (const Decision& d : context.decisions) {
+    if (d.promise) gave_up.insert(d.job);
     if (d.kind == Decision::Kind::Evict && d.for_job != d.job && !grown.contains(d.job))
       stopped.insert(d.job);
+  }
   std::vector<VictimTask> victims;
   std::set<MemberKey> seen;
   for (const Decision& d : context.decisions) {
-    const bool first = seen.insert(key_of(d)).second;
+    const bool first = gave_up.contains(d.job) && seen.insert(key_of(d)).second;
     if (d.for_job == d.job || !stopped.contains(d.job)) continue;
     VictimTask task{d.task, d.job, d.group, d.rank, {}, {}, d.promise};
-    const bool gave_up = d.promise && first && is_lost(context.cluster, task);
-    if (d.kind == Decision::Kind::Evict || gave_up) victims.push_back(std::move(task));
+    const bool lost = d.promise && first && is_lost(context.cluster, task);
+    if (d.kind == Decision::Kind::Evict || lost) victims.push_back(std::move(task));
   }
   return victims;
 }
@@ -160,6 +162,8 @@ void take_back_evictions(CycleContext& context) {
   std::set<JobId> changed;
   for (const VictimTask& task : victims) changed.insert(task.job);
   for (Decision& d : context.decisions) {
+    const bool nominated = d.kind == Decision::Kind::Nominate;
+    if (nominated ? still_has(context.cluster, d) : d.promise == nullptr) continue;
     const TaskId promise = place_of(context.cluster, d.job, d.group, d.rank, TaskState::Nominated);
     if (!promise.valid()) continue;
     if (d.promise && stayed.renewed.erase(key_of(d)) > 0)

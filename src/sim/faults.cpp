@@ -218,6 +218,7 @@ void add_faults(CLI::App& sim, int& exit_code) {
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
   command->add_option("--jobs", options->jobs, "Seeds at a time; 0: one for each processor")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_flag("--shrink", options->shrink, "Make a failing seed as small as it can be");
   command->add_option("--shrink-time", options->shrink_s, "Seconds to shrink a seed at most")
