@@ -9,6 +9,7 @@
 #include "apps/gpu_cli/cli.hpp"
 #include "sim/ask.hpp"
 #include "sim/completion.hpp"
+#include "sim/wrong_command.hpp"
 
 namespace {
 
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Submits jobs to a gpu-scheduler, and shows and changes what is there", "gpu-cli"};
   app.set_version_flag("--version", gs::version_line("gpu-cli"));
   app.require_subcommand(1);
+  app.failure_message(gs::describe_wrong_command);
   app.fallthrough();
   app.footer(kFooter);
   gs::cli::Cli cli;

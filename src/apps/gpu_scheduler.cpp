@@ -20,6 +20,7 @@
 #include "sim/openb.hpp"
 #include "sim/scenario_run.hpp"
 #include "sim/topo.hpp"
+#include "sim/wrong_command.hpp"
 
 namespace {
 
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
                "gpu-scheduler"};
   app.set_version_flag("--version", gs::version_line("gpu-scheduler"));
   app.require_subcommand(1);
+  app.failure_message(gs::describe_wrong_command);
   int exit_code = 0;
 
   CLI::App* sim = app.add_subcommand("sim", "Run the engine in a simulated world");

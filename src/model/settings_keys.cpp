@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/nearest_word.hpp"
+
 namespace gs {
 namespace {
 
@@ -91,24 +93,6 @@ std::string text_of(T value) {
   return fmt::format("{}", value);
 }
 
-// Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before, last(b.size() + 1), now(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    now[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      now[j] =
-          std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        now[j] = std::min(now[j], before[j - 2] + 1);
-    }
-    before = last;
-    last = now;
-  }
-  return last[b.size()];
-}
-
 }  // namespace
 
 const SettingKey* find_setting(std::string_view path) {
@@ -172,20 +156,8 @@ std::string rule_text(const SettingKey& key) {
 }
 
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& names) {
-  if (wrong.size() > 100) return "";
-  const std::string* best = nullptr;
-  std::size_t least = std::max<std::size_t>(2, wrong.size() / 3) + 1;
-  for (const std::string& name : names) {
-    // The beginning of a word is near to it, however long the rest is.
-    const bool begins = std::min(wrong.size(), name.size()) > 2 &&
-                        (wrong.starts_with(name) || std::string_view(name).starts_with(wrong));
-    const std::size_t edits = begins ? 1 : distance(wrong, name);
-    if (edits < least) {
-      least = edits;
-      best = &name;
-    }
-  }
-  return best == nullptr ? "" : fmt::format("; did you mean {}?", *best);
+  const std::string_view meant = nearest_word(wrong, names);
+  return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
 }
 
 namespace {

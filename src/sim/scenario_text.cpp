@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/nearest_word.hpp"
+
 namespace gs::scenario {
 namespace {
 
@@ -95,21 +97,6 @@ void expand(const std::string& text, int depth, std::vector<std::string>& out) {
   }
 }
 
-std::size_t edits(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 // The longest decimal number at the front; `rest` is what follows.
 std::optional<double> leading_number(std::string_view text, std::string_view& rest) {
   double number = 0;
@@ -162,12 +149,8 @@ Result<std::vector<Block>> read_blocks(const std::string& text) {
 std::string unknown(const std::string& what, const std::string& word,
                     const std::vector<std::string>& known) {
   std::string message = fmt::format("unknown {} '{}'", what, word);
-  const auto near = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-    return edits(a, word) < edits(b, word);
-  });
-  const std::size_t tolerated = std::max<std::size_t>(1, word.size() / 3);
-  if (near != known.end() && edits(*near, word) <= tolerated)
-    return message + fmt::format(" (did you mean '{}'?)", *near);
+  const std::string_view meant = nearest_word(word, known);
+  if (!meant.empty()) return message + fmt::format(" (did you mean '{}'?)", meant);
   return message + fmt::format(" (known: {})", fmt::join(known, ", "));
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "base/nearest_word.hpp"
 
 namespace gs {
 namespace {
@@ -80,23 +81,6 @@ class Builder {
   std::string problem_;
 };
 
-// Of the words; stops counting above `limit`.
-std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
-  if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row[b.size()];
-}
-
 template <typename Integer>
 bool to_integer(const Json& value, Integer& out) {
   if (value.is_number_unsigned()) {
@@ -125,18 +109,6 @@ Result<Json> parse_json(std::string_view text) {
   Builder builder(json);
   if (Json::sax_parse(text.begin(), text.end(), &builder)) return json;
   return invalid("not valid JSON: " + builder.problem());
-}
-
-const char* closest_word(std::string_view word, const std::vector<const char*>& known) {
-  const char* best = nullptr;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const char* candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate, best_distance);
-    if (distance >= best_distance) continue;
-    best = candidate;
-    best_distance = distance;
-  }
-  return best;
 }
 
 ObjectReader::ObjectReader(const Json& json, std::string_view name) : name_(name) {
@@ -193,10 +165,10 @@ void ObjectReader::close() {
   const std::vector<const char*> known(asked_.begin(), asked_.begin() + asked_count_);
   for (const auto& [name, value] : *fields_) {
     if (std::any_of(known.begin(), known.end(), [&](const char* k) { return name == k; })) continue;
-    const char* meant = closest_word(name, known);
+    const std::string_view meant = nearest_word(name, known);
     const std::string where = path();
     root_->error_ = "unknown field '" + (where.empty() ? "" : where + ".") + name + "'";
-    if (meant != nullptr) root_->error_ += std::string("; did you mean '") + meant + "'?";
+    if (!meant.empty()) root_->error_.append("; did you mean '").append(meant).append("'?");
     root_->error_set_ = true;
     return;
   }

@@ -32,9 +32,6 @@ using Json = nlohmann::json;
 inline constexpr int kMaxJsonDepth = 64;
 Result<Json> parse_json(std::string_view text);
 
-// The word of `known` that is closest to `word`, if it is close enough to be what was meant.
-const char* closest_word(std::string_view word, const std::vector<const char*>& known);
-
 class ObjectReader {
  public:
   // `name` is how errors call the object itself; empty: "the body". Fields of a named object are

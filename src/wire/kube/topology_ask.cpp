@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "wire/json_reader.hpp"
+#include "base/nearest_word.hpp"
 #include "wire/kube/names.hpp"
 
 namespace gs::kube {
@@ -79,9 +79,9 @@ void note_unknown(const Labels& annotations, std::vector<std::string>& notes) {
     if (!name.starts_with(kTopologyPrefix)) continue;
     if (std::any_of(kKnown.begin(), kKnown.end(), [&](const char* k) { return name == k; }))
       continue;
-    const char* meant = closest_word(name, kKnown);
+    const std::string_view meant = nearest_word(name, kKnown);
     notes.push_back("annotation " + name + " is not known and has no effect" +
-                    (meant == nullptr ? "" : std::string("; did you mean ") + meant + "?"));
+                    (meant.empty() ? "" : "; did you mean " + std::string(meant) + "?"));
   }
 }
 
