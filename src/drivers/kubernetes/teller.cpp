@@ -29,8 +29,11 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
       waiting.erase(key);
       under_way.insert(key);
       --left;
-      api.call(std::move(request), [self = shared_from_this(), key](ApiAnswer) {
+      api.call(request, [self = shared_from_this(), key, request](const ApiAnswer& answer) {
         self->under_way.erase(key);
+        // For when the server is back; newer words are better ones.
+        if (answer.error && answer.error->reason == ApiReason::NotAnswered)
+          self->waiting.try_emplace(key, request);
         if (self->waiting.contains(key)) self->order.push_back(key);
         self->go_on();
       });

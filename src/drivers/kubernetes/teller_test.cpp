@@ -70,5 +70,31 @@ TEST(Teller, a_later_word_about_an_object_does_not_overtake_the_earlier_one) {
   EXPECT_TRUE(comes_true([&] { return gone.load(); }));
 }
 
+TEST(Teller, words_wait_for_a_server_that_is_away) {
+  ApiServer server(
+      [](const HttpRequest&, Exchange& exchange) { exchange.answer(answer(200, "{}")); });
+  ApiOptions options;
+  options.retry.tries = 1;
+  Client client(server.access(), options);
+  TellerOptions slow;
+  slow.per_second = 1;
+  auto teller = std::make_unique<Teller>(*client.api, slow, [] { return Instant{1}; });
+  const auto say = [&](const TellClaim& words) {
+    client.loop.post([&teller, words] { teller->tell_claim(words); });
+  };
+  server.down();
+  say(told("ring", "while it is away"));
+  // Who asks after it has failed too: the words have been tried.
+  for (int i = 0; i < 3; ++i) ASSERT_FALSE(client.ask(read_object(pods(), "ml", "one")).ok());
+  server.restart();
+  EXPECT_TRUE(comes_true([&] { return server.seen().size() == 1; }));
+  std::atomic<bool> gone = false;
+  client.loop.post([&] {
+    teller.reset();
+    gone = true;
+  });
+  EXPECT_TRUE(comes_true([&] { return gone.load(); }));
+}
+
 }  // namespace
 }  // namespace gs::kube
