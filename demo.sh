@@ -39,7 +39,7 @@ submit() {  # name gpus priority [more fields]
   post jobs "$body" | jq -r '"  \(.job_id // .error)"'
 }
 
-say "Four jobs"
+say "Four jobs (real processes; the demo's scheduler ignores images)"
 submit "Production Model Training" 8 2000 '{"gpu_memory_mb": 80000, "cpu_cores": 32, "memory_mb": 128000, "image": "pytorch:2.0-cuda11.8"}'
 submit "Research Experiment" 2 500 '{"image": "tensorflow:2.13-gpu"}'
 submit "Data Preprocessing" 1 100 '{"image": "cuda:11.8-base"}'

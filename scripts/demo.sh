@@ -2,10 +2,11 @@
 # Starts the scheduler in the background (or takes the one that runs) and shows it at work.
 #   scripts/demo.sh         start and show
 #   scripts/demo.sh stop    stop it again
+# DEMO_PORT, DEMO_FOLDER and DEMO_SET (more arguments of `serve`) change where and how it runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-folder=build/demo
+folder="${DEMO_FOLDER:-build/demo}"
 pid_file=$folder/pid
 binary=build/release/gpu-scheduler
 port="${DEMO_PORT:-8080}"
@@ -32,7 +33,9 @@ if ! runs; then
     echo "demo: port $port is taken by another server; set DEMO_PORT to use another one" >&2
     exit 1
   fi
+  # The images of the example are made up: its jobs run as plain processes, whatever is installed.
   setsid nohup "$binary" serve --state-dir "$folder/state" --set "api.http_port=$port" \
+    --set agent.container_runtime=none \
     ${DEMO_SET:-} >"$folder/serve.log" 2>&1 </dev/null &
   echo $! >"$pid_file"
 fi
@@ -47,11 +50,13 @@ done
 
 ./demo.sh
 
+cli=bin/gpu-cli
+[ "$port" = 8080 ] || cli="bin/gpu-cli --server $GPU_SCHEDULER_URL"
 cat <<END
 
 It runs at $GPU_SCHEDULER_URL (log: $folder/serve.log; stop it with: make demo-stop). Try next:
 
-  bin/gpu-cli jobs
-  bin/gpu-cli why JOB_ID
+  $cli jobs
+  $cli why JOB_ID
   curl $GPU_SCHEDULER_URL/api/v1/cluster/status
 END
