@@ -53,6 +53,7 @@ TEST_F(AgentTest, finds_its_tasks_again_after_it_was_killed) {
   EXPECT_FALSE(again.instance_id().empty());
   EXPECT_EQ(ended->state(), "exited");
   EXPECT_EQ(ended->exit_code(), 5);
+  EXPECT_GT(ended->ended_ms_ago(), 0);
   send_stop("runs", 100);  // and it is still ours to stop
   EXPECT_TRUE(scheduler_->report_of(id("runs"), "exited").stopped());
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/clock.hpp"
 #include "base/version.hpp"
 
 namespace gs::agent {
@@ -68,8 +69,10 @@ void fill_timestamp(std::int64_t ms, google::protobuf::Timestamp& message) {
   report.set_lease_lost(status.lease_lost);
   report.set_message(status.message);
   if (status.started_at_ms > 0) fill_timestamp(status.started_at_ms, *report.mutable_started_at());
-  if (status.finished_at_ms > 0)
+  if (status.finished_at_ms > 0) {
     fill_timestamp(status.finished_at_ms, *report.mutable_finished_at());
+    report.set_ended_ms_ago(std::max<std::int64_t>(0, wall_ms() - status.finished_at_ms));
+  }
   report.set_pid(status.pid);
   for (const int gpu : task.gpus) report.add_gpu_indexes(gpu);
   return report;

@@ -256,14 +256,14 @@ void Desk::end(LiveJob& live, RunState state, const std::optional<Why>& why) {
   }
   set_state(live, state);
   --counts_[static_cast<std::size_t>(state)];
-  row.completed = now_;
+  row.completed = std::max(row.started, live.ended_at.value_or(now_));
   row.ending = Ending::None;
   if (row.message.empty() && why) row.message = why->sentence;
   TenantRow& tenant = tenants_.at(row.tenant);
   tenant.successful_jobs += state == RunState::Completed;
   tenant.failed_jobs += state == RunState::Failed;
   touched_tenants_.insert(row.tenant);
-  UsageRow usage{row.tenant, Instant{now_.ms / 3'600'000 * 3'600'000}, 0, 1, 0};
+  UsageRow usage{row.tenant, Instant{row.completed.ms / 3'600'000 * 3'600'000}, 0, 1, 0};
   batch_.usage.push_back(std::move(usage));
   event(std::string("job.") + to_string(state), &live, {},
         row.message.empty() ? to_string(state) : row.message);

@@ -134,6 +134,7 @@ class Desk {
     std::set<std::int64_t> waits_for;     // dependencies that have not ended
     std::optional<StopReason> evicted_by;
     std::optional<RunState> ended_as;  // while it waited: its end was heard of late
+    std::optional<Instant> ended_at;   // of the process whose end is being worked off
     bool is_new = false, dirty = false;
   };
 
@@ -178,7 +179,8 @@ class Desk {
   void gone(std::int64_t job, const Process& process, const TaskReport& report);
   void ended_by_itself(LiveJob& live, const Process& process, const TaskReport& report);
   void ended_unheard(const std::string& node, const TaskReport& report);
-  void charge(LiveJob& live, const Process& process);
+  Instant end_of(const TaskReport& report, Instant since) const;
+  void charge(LiveJob& live, const Process& process, Instant until);
 
   // --- nodes (desk_nodes.cpp) ---
   void check_nodes();

@@ -281,7 +281,7 @@ void Desk::lose_node(NodeStatus& node) {
     LiveJob& live = jobs_.at(allocations_.at(allocation));
     const auto at = std::find_if(live.processes.begin(), live.processes.end(),
                                  [&](const Process& p) { return p.allocation == allocation; });
-    charge(live, *at);
+    charge(live, *at, now_);
     event("job.lost", &live, name, "its node was lost");
     live.processes.erase(at);
     allocations_.erase(allocation);

@@ -178,16 +178,21 @@ void Desk::give_back(std::vector<TaskPlace>& from, const TaskRef& task, Outcome 
   (void)tell(TaskEnded{ended, outcome});
 }
 
-void Desk::charge(LiveJob& live, const Process& process) {
+// It may have ended long before we heard of it: nobody pays for the time in which we were away.
+Instant Desk::end_of(const TaskReport& report, Instant since) const {
+  return std::max(since, now_ - std::min(report.ended_ago, now_ - since));
+}
+
+void Desk::charge(LiveJob& live, const Process& process, Instant until) {
   const std::int64_t milli = milli_of(process, spec_of(live));
   TenantRow& tenant = tenants_.at(live.row.tenant);
   const double rate = tenant.spec.cost_per_gpu_hour > 0 ? tenant.spec.cost_per_gpu_hour
                                                         : options_.cost_per_gpu_hour;
   constexpr std::int64_t kHour = 3'600'000;
   // Hour by hour, so that the bill of a day holds what was used on that day.
-  for (std::int64_t from = process.since.ms; from < now_.ms;) {
+  for (std::int64_t from = process.since.ms; from < until.ms;) {
     const std::int64_t hour = from / kHour * kHour;
-    const std::int64_t to = std::min(now_.ms, hour + kHour);
+    const std::int64_t to = std::min(until.ms, hour + kHour);
     const std::int64_t gpu_ms = (to - from) * milli / kWholeGpu;
     const double cost = static_cast<double>(gpu_ms) / static_cast<double>(kHour) * rate;
     if (gpu_ms > 0) batch_.usage.push_back({live.row.tenant, Instant{hour}, gpu_ms, 0, cost});
@@ -237,7 +242,8 @@ void Desk::reported(const std::string& node, const TaskReport& report) {
 
 void Desk::gone(std::int64_t job, const Process& process, const TaskReport& report) {
   LiveJob& live = *find(job);
-  charge(live, process);
+  live.ended_at = end_of(report, process.since);
+  charge(live, process, *live.ended_at);
   const std::string id = job_id(job);
   const bool told = report.stopped || report.lease_lost;
   if (!told && report.state == TaskReport::State::Exited &&
@@ -264,7 +270,10 @@ void Desk::gone(std::int64_t job, const Process& process, const TaskReport& repo
     }
   }
   settle();
-  if (LiveJob* still = find(job); still != nullptr) launch(*still);
+  if (LiveJob* still = find(job); still != nullptr) {
+    still->ended_at.reset();
+    launch(*still);
+  }
 }
 
 void Desk::ended_by_itself(LiveJob& live, const Process& process, const TaskReport& report) {
@@ -309,6 +318,7 @@ void Desk::ended_unheard(const std::string& node, const TaskReport& report) {
   if (!success) row.message = end_text(report);
   if (row.started == Instant{}) row.started = row.scheduled;
   live->ended_as = success ? RunState::Completed : RunState::Failed;
+  live->ended_at = end_of(report, row.started);
   (void)tell(CancelJob{job_id(row.seq)});  // it waits: it ends at once
   settle();
 }

@@ -37,6 +37,22 @@ TEST(Desk, JobRunsAndCompletes) {
   EXPECT_EQ(world.rows_.tenants_.begin()->second.successful_jobs, 1);
 }
 
+TEST(Desk, TimeInWhichNobodyHeardOfItsEndIsNotTheJobs) {
+  DeskWorld world;
+  const std::string tenant = world.add_tenant();
+  world.add_agent("n1", 4);
+  const std::int64_t job = world.submit(DeskWorld::spec(tenant, 2));
+  world.report_all();
+  const Instant started = world.now_;
+  world.task(allocation(job, 1))->end.ended_ago = minutes(600 - 30);
+  world.advance(minutes(600));
+  world.restart();
+  world.finish(allocation(job, 1), 0);
+  EXPECT_EQ(world.state(job), RunState::Completed);
+  EXPECT_EQ(world.row(job).completed, started + minutes(30));
+  EXPECT_EQ(world.row(job).gpu_ms, 2 * minutes(30).ms);
+}
+
 TEST(Desk, ExitCodeAndSignalAreTold) {
   DeskWorld world;
   const std::string tenant = world.add_tenant();
@@ -326,6 +342,7 @@ std::int64_t job_that_ends_unheard(DeskWorld& world, int exit_code) {
   task.running = false;
   task.end.state = TaskReport::State::Exited;
   task.end.exit_code = exit_code;
+  task.end.ended_ago = seconds(60);
   return job;
 }
 
@@ -348,6 +365,7 @@ TEST(Desk, EndThatIsToldLateCountsIfTheJobHasNotStartedAgain) {
     EXPECT_EQ(world.state(job), exit_code == 0 ? RunState::Completed : RunState::Failed);
     EXPECT_EQ(world.row(job).exit_code, exit_code);
     EXPECT_EQ(world.row(job).attempt, 1);
+    EXPECT_EQ(world.row(job).completed, world.now_ - seconds(60));
     EXPECT_TRUE(world.agents_.at("n1").tasks.empty()) << "its end was not forgotten";
     EXPECT_EQ(world.desk_->live_jobs(), 0U);
   }

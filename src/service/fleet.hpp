@@ -55,6 +55,7 @@ struct TaskReport {
   bool lease_lost = false;  // because the scheduler was out of reach
   std::string message;
   std::vector<int> gpus;  // that it was given, by index
+  Duration ended_ago{};   // it may have ended while nobody was there to hear of it
 };
 
 struct GpuReport {

@@ -143,6 +143,7 @@ TaskReport report_of(const agent::TaskReport& in) {
   out.lease_lost = in.lease_lost();
   out.message = in.message().substr(0, 1000);
   out.gpus.assign(in.gpu_indexes().begin(), in.gpu_indexes().end());
+  out.ended_ago = {std::max<std::int64_t>(0, in.ended_ms_ago())};
   return out;
 }
 
