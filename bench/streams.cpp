@@ -3,6 +3,7 @@
 //
 //   streams GPU_SCHEDULER_BINARY [SECONDS]
 #include <atomic>
+#include <unordered_set>
 
 #include <sys/resource.h>
 
@@ -42,6 +43,8 @@ class Watchers {
       fds_.push_back(fd);
     }
     thread_ = std::thread([this] { read(); });
+    // What is measured is open streams, not the opening of them.
+    while (greeted_ < fds_.size()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   ~Watchers() {
     stop_ = true;
@@ -56,12 +59,14 @@ class Watchers {
 
  private:
   void read() {
+    std::unordered_set<int> greeted;
     epoll_event ready[256];
     std::vector<char> buffer(1 << 18);
     while (!stop_) {
       const int n = epoll_wait(epoll_, ready, 256, 50);
       for (int i = 0; i < n; ++i) {
         const ssize_t got = recv(ready[i].data.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
+        if (got >= 0 && greeted.insert(ready[i].data.fd).second) ++greeted_;
         if (got > 0)
           bytes_ += static_cast<std::uint64_t>(got);
         else if (got == 0)
@@ -74,6 +79,7 @@ class Watchers {
   std::vector<int> fds_;
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::size_t> greeted_{0};  // to whom the server has said something
   std::thread thread_;
 };
 

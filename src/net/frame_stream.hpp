@@ -32,9 +32,10 @@ std::string text_frames(std::string_view lines);
 template <typename Stream>
 class FrameStream {
  public:
+  // NOLINTBEGIN(readability-identifier-naming): Asio looks for these names
   using executor_type = typename Stream::executor_type;
   using next_layer_type = Stream;
-  using error_code = boost::system::error_code;
+  // NOLINTEND(readability-identifier-naming)
 
   explicit FrameStream(Stream stream) : state_(std::make_shared<State>(std::move(stream))) {}
   executor_type get_executor() { return state_->stream.get_executor(); }
@@ -60,8 +61,8 @@ class FrameStream {
           state->stream.get_executor(),
           boost::beast::bind_front_handler(std::move(handler), state->error, frame.size()));
     };
-    return boost::asio::async_initiate<Token, void(error_code, std::size_t)>(initiation, token,
-                                                                             buffers);
+    return boost::asio::async_initiate<Token, void(boost::system::error_code, std::size_t)>(
+        initiation, token, buffers);
   }
   template <typename Buffers, typename Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
@@ -76,11 +77,11 @@ class FrameStream {
     boost::asio::steady_timer turn;  // cancelled when a write is over
     std::string waiting;
     bool writing = false;
-    error_code error;
+    boost::system::error_code error;
   };
 
   static boost::asio::awaitable<void> flush(std::shared_ptr<State> state) {
-    error_code ignored;
+    boost::system::error_code ignored;
     auto over = boost::asio::redirect_error(boost::asio::use_awaitable, ignored);
     while (state->writing) {
       state->turn.expires_after(std::chrono::seconds(1));
@@ -90,7 +91,7 @@ class FrameStream {
     state->writing = true;
     const std::string frames = std::exchange(state->waiting, {});
     const auto buffer = boost::asio::buffer(frames);
-    error_code error;
+    boost::system::error_code error;
     auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
     co_await boost::asio::async_write(state->stream, buffer, token);
     state->error = error;
@@ -110,8 +111,13 @@ void teardown(boost::beast::role_type role, FrameStream<Stream>& stream,
 }
 template <typename Stream, typename Handler>
 void async_teardown(boost::beast::role_type role, FrameStream<Stream>& stream, Handler&& handler) {
-  using boost::beast::websocket::async_teardown;
-  async_teardown(role, stream.next_layer(), std::forward<Handler>(handler));
+  // Beast has two hooks for its own TLS stream, and clang can't tell which one is meant.
+  if constexpr (requires { stream.next_layer().async_shutdown(std::forward<Handler>(handler)); }) {
+    stream.next_layer().async_shutdown(std::forward<Handler>(handler));
+  } else {
+    using boost::beast::websocket::async_teardown;
+    async_teardown(role, stream.next_layer(), std::forward<Handler>(handler));
+  }
 }
 
 }  // namespace gs

@@ -22,8 +22,8 @@ namespace gs {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
+using asio::ip::tcp;
 using boost::system::error_code;
-using tcp = asio::ip::tcp;
 
 namespace {
 

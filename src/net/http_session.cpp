@@ -257,7 +257,7 @@ bool is_of_http(const error_code& error) {
 template <typename Stream>
 asio::awaitable<void> serve(Stream stream, const HttpHandler& handler, HttpLimits limits,
                             HttpSessions& sessions) {
-  const HttpSessions::Open counted(sessions.open_);
+  const HttpSessions::Open counted(sessions.open_count);
   tcp::socket& socket = beast::get_lowest_layer(stream);
   Deadline deadline(sessions, socket);
   error_code error;
@@ -275,7 +275,7 @@ asio::awaitable<void> serve(Stream stream, const HttpHandler& handler, HttpLimit
       if (is_of_http(error)) co_await refuse(stream, buffer, error, limits, deadline);
       break;
     }
-    const HttpSessions::Open busy(sessions.busy_);
+    const HttpSessions::Open busy(sessions.busy_count);
     auto exchange = std::make_shared<Exchange>(sessions.outbox);
     exchange->request.message = parser.release();
     exchange->request.peer = peer;

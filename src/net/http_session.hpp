@@ -25,8 +25,8 @@ struct HttpLimits {
 // everybody; the rest belongs to the server's thread.
 class HttpSessions {
  public:
-  std::size_t count() const { return open_.load(std::memory_order_relaxed); }
-  std::size_t busy() const { return busy_.load(std::memory_order_relaxed); }
+  std::size_t count() const { return open_count.load(std::memory_order_relaxed); }
+  std::size_t busy() const { return busy_count.load(std::memory_order_relaxed); }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
   void close_idle() { stopping_ = true; }
   bool draining() const { return draining_.load(std::memory_order_relaxed); }
@@ -65,7 +65,7 @@ class HttpSessions {
     Clock::time_point at_ = Clock::time_point::max();
   };
 
-  std::atomic<std::size_t> open_{0}, busy_{0};
+  std::atomic<std::size_t> open_count{0}, busy_count{0};
   std::shared_ptr<Outbox> outbox;
 
  private:

@@ -1,5 +1,6 @@
 #include "net/metrics.hpp"
 
+#include <limits>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -56,7 +57,7 @@ TEST(Metrics, numbers_keep_their_value) {
   Metrics metrics;
   metrics.counter("c_total", "h").add(9'007'199'254'740'000ULL - 1);
   metrics.gauge("g", "h").set(0.1);
-  metrics.gauge("i", "h").set(INFINITY);
+  metrics.gauge("i", "h").set(std::numeric_limits<double>::infinity());
   const std::string text = text_of(metrics);
   EXPECT_NE(text.find("x_c_total 9007199254739999\n"), std::string::npos) << text;
   EXPECT_NE(text.find("x_g 0.1\n"), std::string::npos);

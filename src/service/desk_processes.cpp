@@ -289,7 +289,7 @@ void Desk::ended_by_itself(LiveJob& live, const Process& process, const TaskRepo
   }
   if (report.signal == 0) live.row.exit_code = report.exit_code;
   live.row.signal = report.signal;
-  live.row.message = (process.rank > 0 || live.processes.size() > 0
+  live.row.message = (process.rank > 0 || !live.processes.empty()
                           ? "rank " + std::to_string(process.rank) + " on " + process.node + ": "
                           : std::string{}) +
                      end_text(report);

@@ -13,7 +13,7 @@ std::string allocation(std::int64_t job, int attempt, int rank = 0) {
 }
 
 bool has_event(const DeskWorld& world, std::int64_t job, const std::string& type) {
-  return std::any_of(world.rows_.events_.begin(), world.rows_.events_.end(),
+  return std::any_of(world.rows.events.begin(), world.rows.events.end(),
                      [&](const EventRow& e) { return e.job == job && e.type == type; });
 }
 
@@ -33,8 +33,8 @@ TEST(Desk, JobRunsAndCompletes) {
   EXPECT_EQ(world.state(job), RunState::Completed);
   EXPECT_EQ(world.row(job).exit_code, 0);
   EXPECT_EQ(world.row(job).gpu_ms, 2 * 3'600'000);
-  EXPECT_TRUE(world.agents_.at("n1").tasks.empty()) << "its end was not forgotten";
-  EXPECT_EQ(world.rows_.tenants_.begin()->second.successful_jobs, 1);
+  EXPECT_TRUE(world.agents.at("n1").tasks.empty()) << "its end was not forgotten";
+  EXPECT_EQ(world.rows.tenants.begin()->second.successful_jobs, 1);
 }
 
 TEST(Desk, TimeInWhichNobodyHeardOfItsEndIsNotTheJobs) {
@@ -43,7 +43,7 @@ TEST(Desk, TimeInWhichNobodyHeardOfItsEndIsNotTheJobs) {
   world.add_agent("n1", 4);
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 2));
   world.report_all();
-  const Instant started = world.now_;
+  const Instant started = world.now;
   world.task(allocation(job, 1))->end.ended_ago = minutes(600 - 30);
   world.advance(minutes(600));
   world.restart();
@@ -85,15 +85,15 @@ TEST(Desk, JobThatHasEndedIsNotChangedAndSaysSo) {
   const std::string tenant = world.add_tenant();
   world.add_agent("n1", 1);
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
-  EXPECT_EQ(*world.desk_->tenant_of(job), tenant);
+  EXPECT_EQ(*world.desk->tenant_of(job), tenant);
   world.report_all();
   world.finish(allocation(job, 1), 0);
-  EXPECT_EQ(world.desk_->hold(job, true).error().code, ErrorCode::Conflict);
-  EXPECT_EQ(world.desk_->set_priority(job, 5).error().code, ErrorCode::Conflict);
-  EXPECT_EQ(world.desk_->cancel(job).error().code, ErrorCode::Conflict);
-  EXPECT_EQ(world.desk_->hold(job + 1, true).error().code, ErrorCode::NotFound);
-  EXPECT_EQ(*world.desk_->tenant_of(job), tenant);
-  EXPECT_EQ(*world.desk_->tenant_of(job + 1), std::nullopt);
+  EXPECT_EQ(world.desk->hold(job, true).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk->set_priority(job, 5).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk->cancel(job).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk->hold(job + 1, true).error().code, ErrorCode::NotFound);
+  EXPECT_EQ(*world.desk->tenant_of(job), tenant);
+  EXPECT_EQ(*world.desk->tenant_of(job + 1), std::nullopt);
 }
 
 TEST(Desk, CancelStopsWhatRunsAndKeepsItsGpusUntilItHasGone) {
@@ -104,7 +104,7 @@ TEST(Desk, CancelStopsWhatRunsAndKeepsItsGpusUntilItHasGone) {
   const std::int64_t first = world.submit(DeskWorld::spec(tenant, 1));
   const std::int64_t second = world.submit(DeskWorld::spec(tenant, 1));
   world.report_all();
-  ASSERT_TRUE(world.desk_->cancel(first).ok());
+  ASSERT_TRUE(world.desk->cancel(first).ok());
   world.turn();
   EXPECT_TRUE(world.task(allocation(first, 1))->stop_asked);
   EXPECT_EQ(world.state(first), RunState::Running);
@@ -113,7 +113,7 @@ TEST(Desk, CancelStopsWhatRunsAndKeepsItsGpusUntilItHasGone) {
   world.report_all();
   EXPECT_EQ(world.state(first), RunState::Cancelled);
   EXPECT_EQ(world.state(second), RunState::Running);
-  EXPECT_EQ(world.desk_->cancel(first).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk->cancel(first).error().code, ErrorCode::Conflict);
 }
 
 TEST(Desk, GangRunsOneProcessANodeAndFailsAsOne) {
@@ -149,13 +149,13 @@ TEST(Desk, GangThatLosesANodeStartsOverAsAWhole) {
   world.report_all();
   ASSERT_EQ(world.state(job), RunState::Running);
   const std::string lost = world.task(allocation(job, 1, 1))->order.process.node;
-  world.agents_.at(lost).connected = false;
+  world.agents.at(lost).connected = false;
   for (int i = 0; i < 20; ++i) {
     world.advance(seconds(5));
     world.heartbeats();
   }
   // The lost agent has stopped by itself what it ran, long before.
-  world.agents_.at(lost).tasks.clear();
+  world.agents.at(lost).tasks.clear();
   world.report_all();
   EXPECT_EQ(world.row(job).attempt, 2);
   EXPECT_EQ(world.state(job), RunState::Running);
@@ -192,8 +192,8 @@ TEST(Desk, StartsOverWithoutStartingAnythingTwice) {
   const std::int64_t waits = world.submit(DeskWorld::spec(tenant, 1));
   world.report_all();
   world.restart();
-  EXPECT_EQ(world.desk_->count(RunState::Running), 2);
-  EXPECT_EQ(world.desk_->count(RunState::Pending), 1);
+  EXPECT_EQ(world.desk->count(RunState::Running), 2);
+  EXPECT_EQ(world.desk->count(RunState::Pending), 1);
   world.register_agent("n1");
   world.report_all();
   EXPECT_EQ(world.row(runs).attempt, 1);
@@ -208,7 +208,7 @@ TEST(Desk, OrderThatNeverArrivedIsRepeated) {
   DeskWorld world;
   const std::string tenant = world.add_tenant();
   world.add_agent("n1", 1);
-  world.agents_.at("n1").connected = false;  // the order is lost on its way
+  world.agents.at("n1").connected = false;  // the order is lost on its way
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
   EXPECT_EQ(world.state(job), RunState::Scheduled);
   EXPECT_TRUE(world.running().empty());
@@ -224,7 +224,7 @@ TEST(Desk, TaskThatNobodyKnowsIsStopped) {
   world.add_agent("n1", 1);
   AgentTask stray;
   stray.order.process.allocation = "job-5.1.0";
-  world.agents_.at("n1").tasks["job-5.1.0"] = stray;
+  world.agents.at("n1").tasks["job-5.1.0"] = stray;
   world.register_agent("n1");
   EXPECT_TRUE(world.running().empty());
 }
@@ -237,7 +237,7 @@ TEST(Desk, TaskThatNobodyKnowsHoldsItsGpusUntilItHasGone) {
   AgentTask stray;
   stray.order.process.allocation = "job-5.1.0";
   stray.order.process.gpus = {0};
-  world.agents_.at("n1").tasks["job-5.1.0"] = stray;
+  world.agents.at("n1").tasks["job-5.1.0"] = stray;
   world.restart();
   world.register_agent("n1");
   EXPECT_TRUE(world.task("job-5.1.0")->stop_asked);
@@ -247,12 +247,12 @@ TEST(Desk, TaskThatNobodyKnowsHoldsItsGpusUntilItHasGone) {
   EXPECT_EQ(world.task(allocation(first, 1))->order.process.gpus, std::vector<int>{1});
   EXPECT_EQ(world.state(second), RunState::Pending);
   // That the GPU itself is well does not make it free.
-  world.desk_->begin(world.now_);
+  world.desk->begin(world.now);
   NodeReport report;
   report.gpus.resize(2);
   report.gpus[1].index = 1;
   report.gpus[0].temperature_c = report.gpus[1].temperature_c = 50;
-  ASSERT_TRUE(world.desk_->heartbeat("n1", report).ok());
+  ASSERT_TRUE(world.desk->heartbeat("n1", report).ok());
   world.turn();
   world.register_agent("n1");
   EXPECT_EQ(world.state(second), RunState::Pending);
@@ -267,13 +267,13 @@ TEST(Desk, OrderThatNeverArrivedIsNotRepeatedOntoAGpuThatSomebodyElseHolds) {
   world.graceful = false;
   const std::string tenant = world.add_tenant();
   world.add_agent("n1", 2);
-  world.agents_.at("n1").connected = false;  // the order is lost on its way
+  world.agents.at("n1").connected = false;  // the order is lost on its way
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 2));
   ASSERT_EQ(world.state(job), RunState::Scheduled);
   AgentTask stray;
   stray.order.process.allocation = "job-5.1.0";
   stray.order.process.gpus = {1};
-  world.agents_.at("n1").tasks["job-5.1.0"] = stray;
+  world.agents.at("n1").tasks["job-5.1.0"] = stray;
   world.register_agent("n1");
   world.report_all();
   EXPECT_EQ(world.running(), std::vector<std::string>{"job-5.1.0"});
@@ -287,7 +287,7 @@ TEST(Desk, AgentOfTheSameNameWaitsUntilTheFirstHasGone) {
   DeskWorld world;
   const std::string tenant = world.add_tenant();
   world.add_agent("n1", 1);
-  AgentInMemory& first = world.agents_.at("n1");
+  AgentInMemory& first = world.agents.at("n1");
   first.row.instance = "first";
   world.register_agent("n1");
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
@@ -295,8 +295,8 @@ TEST(Desk, AgentOfTheSameNameWaitsUntilTheFirstHasGone) {
   NodeRow row = first.row;
   row.instance = "second";
   const auto try_second = [&] {
-    world.desk_->begin(world.now_);
-    Status taken = world.desk_->registered(row, {});
+    world.desk->begin(world.now);
+    Status taken = world.desk->registered(row, {});
     world.turn();
     return taken;
   };
@@ -304,31 +304,31 @@ TEST(Desk, AgentOfTheSameNameWaitsUntilTheFirstHasGone) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::Conflict);
   EXPECT_NE(refused.error().message.find("--node-id"), std::string::npos);
-  EXPECT_EQ(world.desk_->heartbeat("n1", {}, "second").error().code, ErrorCode::NotFound);
-  EXPECT_TRUE(world.desk_->heartbeat("n1", {}, "first").ok());
+  EXPECT_EQ(world.desk->heartbeat("n1", {}, "second").error().code, ErrorCode::NotFound);
+  EXPECT_TRUE(world.desk->heartbeat("n1", {}, "first").ok());
   // The first has fallen silent, but what it started may still run; nor does a restart forget.
   first.connected = false;
-  world.advance(world.options_.offline_after + seconds(1));
+  world.advance(world.options.offline_after + seconds(1));
   world.restart();
   EXPECT_FALSE(try_second().ok());
   EXPECT_EQ(world.state(job), RunState::Running);
-  world.advance(world.options_.lease + world.options_.lease_margin);
+  world.advance(world.options.lease + world.options.lease_margin);
   first.tasks.clear();
   ASSERT_TRUE(try_second().ok());
-  EXPECT_FALSE(world.desk_->heartbeat("n1", {}, "first").ok());
+  EXPECT_FALSE(world.desk->heartbeat("n1", {}, "first").ok());
   EXPECT_EQ(world.row(job).attempt, 2);
 }
 
 TEST(Desk, AgentOfTheSameNameTakesOverAtOnceWhereNothingCanRunTwice) {
   DeskWorld world;
   world.add_agent("n1", 1);
-  NodeRow row = world.agents_.at("n1").row;
-  world.agents_.at("n1").row.instance = "first";
+  NodeRow row = world.agents.at("n1").row;
+  world.agents.at("n1").row.instance = "first";
   world.register_agent("n1");
-  world.advance(world.options_.offline_after);
-  world.desk_->begin(world.now_);
+  world.advance(world.options.offline_after);
+  world.desk->begin(world.now);
   row.instance = "second";
-  EXPECT_TRUE(world.desk_->registered(row, {}).ok());
+  EXPECT_TRUE(world.desk->registered(row, {}).ok());
 }
 
 // The node is silent for so long that it counts as lost; meanwhile its job ends.
@@ -338,7 +338,7 @@ std::int64_t job_that_ends_unheard(DeskWorld& world, int exit_code) {
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
   world.report_all();
   AgentTask& task = *world.task(allocation(job, 1));
-  world.agents_.at("n1").connected = false;
+  world.agents.at("n1").connected = false;
   task.running = false;
   task.end.state = TaskReport::State::Exited;
   task.end.exit_code = exit_code;
@@ -365,9 +365,9 @@ TEST(Desk, EndThatIsToldLateCountsIfTheJobHasNotStartedAgain) {
     EXPECT_EQ(world.state(job), exit_code == 0 ? RunState::Completed : RunState::Failed);
     EXPECT_EQ(world.row(job).exit_code, exit_code);
     EXPECT_EQ(world.row(job).attempt, 1);
-    EXPECT_EQ(world.row(job).completed, world.now_ - seconds(60));
-    EXPECT_TRUE(world.agents_.at("n1").tasks.empty()) << "its end was not forgotten";
-    EXPECT_EQ(world.desk_->live_jobs(), 0U);
+    EXPECT_EQ(world.row(job).completed, world.now - seconds(60));
+    EXPECT_TRUE(world.agents.at("n1").tasks.empty()) << "its end was not forgotten";
+    EXPECT_EQ(world.desk->live_jobs(), 0U);
   }
 }
 
@@ -381,7 +381,7 @@ TEST(Desk, EndThatIsToldTooLateChangesNothing) {
   world.register_agent("n1");
   world.report_all();
   EXPECT_EQ(world.state(job), RunState::Running);
-  EXPECT_TRUE(world.agents_.at("n1").tasks.empty());
+  EXPECT_TRUE(world.agents.at("n1").tasks.empty());
 }
 
 TEST(Desk, CancelUnderWaySurvivesARestart) {
@@ -391,7 +391,7 @@ TEST(Desk, CancelUnderWaySurvivesARestart) {
   world.add_agent("n1", 1);
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
   world.report_all();
-  ASSERT_TRUE(world.desk_->cancel(job).ok());
+  ASSERT_TRUE(world.desk->cancel(job).ok());
   world.turn();
   world.restart();
   world.register_agent("n1");
@@ -421,7 +421,7 @@ TEST(Desk, DependentsWaitAndFallWithWhatTheyNeed) {
   EXPECT_EQ(world.state(after_ok), RunState::Cancelled);
   EXPECT_EQ(world.row(after_ok).message, "depends on " + job_id(first) + ", which has failed");
   EXPECT_EQ(world.state(after_any), RunState::Running);
-  EXPECT_EQ(world.desk_->submit(ok).error().code, ErrorCode::Conflict);
+  EXPECT_EQ(world.desk->submit(ok).error().code, ErrorCode::Conflict);
 }
 
 TEST(Desk, RequeueStartsARunningAndAnEndedJobOver) {
@@ -430,14 +430,14 @@ TEST(Desk, RequeueStartsARunningAndAnEndedJobOver) {
   world.add_agent("n1", 1);
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 1));
   world.report_all();
-  ASSERT_TRUE(world.desk_->requeue(job).ok());
+  ASSERT_TRUE(world.desk->requeue(job).ok());
   world.turn();
   world.report_all();
   EXPECT_EQ(world.state(job), RunState::Running);
   EXPECT_EQ(world.row(job).attempt, 2);
   world.finish(allocation(job, 2), 1);
   ASSERT_EQ(world.state(job), RunState::Failed);
-  ASSERT_TRUE(world.desk_->requeue(job).ok());
+  ASSERT_TRUE(world.desk->requeue(job).ok());
   world.turn();
   world.report_all();
   EXPECT_EQ(world.row(job).attempt, 3);
@@ -456,7 +456,7 @@ TEST(Desk, HeldJobWaitsUntilItIsReleased) {
   world.restart();
   world.register_agent("n1");
   EXPECT_EQ(world.state(job), RunState::Pending);
-  ASSERT_TRUE(world.desk_->hold(job, false).ok());
+  ASSERT_TRUE(world.desk->hold(job, false).ok());
   world.turn();
   EXPECT_EQ(world.state(job), RunState::Scheduled);
 }
@@ -466,7 +466,7 @@ TEST(Desk, MoreThanTheQuotaIsRefusedInWords) {
   const std::string tenant = world.add_tenant(4);
   world.add_agent("n1", 8);
   world.submit(DeskWorld::spec(tenant, 2));
-  Result<std::int64_t> job = world.desk_->submit(DeskWorld::spec(tenant, 8));
+  Result<std::int64_t> job = world.desk->submit(DeskWorld::spec(tenant, 8));
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().code, ErrorCode::QuotaExceeded);
   EXPECT_EQ(job.error().message,
@@ -479,9 +479,9 @@ TEST(Desk, NarrowerQuotaDoesNotDropAcceptedJobsOverARestart) {
   world.add_agent("n1", 4);
   const std::int64_t job = world.submit(DeskWorld::spec(tenant, 4));
   world.report_all();
-  TenantSpec spec = world.rows_.tenants_.begin()->second.spec;
+  TenantSpec spec = world.rows.tenants.begin()->second.spec;
   spec.max_gpus = 1;
-  ASSERT_TRUE(world.desk_->update_tenant(*tenant_seq(tenant), spec).ok());
+  ASSERT_TRUE(world.desk->update_tenant(*tenant_seq(tenant), spec).ok());
   world.turn();
   world.restart();
   world.register_agent("n1");
@@ -535,9 +535,9 @@ TEST_P(RandomDesk, KeepsItsPromises) {
         break;
       case 4: {
         const std::string name = "n" + std::to_string(rng.below(4));
-        if (world.agents_.at(name).connected) {
-          world.agents_.at(name).connected = false;
-          silent_since[name] = world.now_;
+        if (world.agents.at(name).connected) {
+          world.agents.at(name).connected = false;
+          silent_since[name] = world.now;
         } else {
           world.register_agent(name);
         }
@@ -545,17 +545,17 @@ TEST_P(RandomDesk, KeepsItsPromises) {
       }
       case 5:
         world.restart();
-        for (auto& [name, agent] : world.agents_)
+        for (auto& [name, agent] : world.agents)
           if (agent.connected) world.register_agent(name);
         break;
       case 6:
         if (!jobs.empty()) {
           const std::int64_t job = jobs[rng.below(jobs.size())];
-          world.desk_->begin(world.now_);
+          world.desk->begin(world.now);
           if (rng.chance(0.5))
-            (void)world.desk_->cancel(job);
+            (void)world.desk->cancel(job);
           else
-            (void)world.desk_->requeue(job);
+            (void)world.desk->requeue(job);
           world.turn();
         }
         break;
@@ -566,8 +566,8 @@ TEST_P(RandomDesk, KeepsItsPromises) {
         break;
     }
     // An agent out of touch for its lease stops what it runs.
-    for (auto& [name, agent] : world.agents_)
-      if (!agent.connected && world.now_ - silent_since[name] >= world.options_.lease)
+    for (auto& [name, agent] : world.agents)
+      if (!agent.connected && world.now - silent_since[name] >= world.options.lease)
         for (auto& [allocation, task] : agent.tasks)
           if (task.running) {
             DeskWorld::end_stopped(task);
@@ -578,9 +578,9 @@ TEST_P(RandomDesk, KeepsItsPromises) {
     if (HasFailure()) FAIL() << "at step " << step;
   }
   world.graceful = true;
-  for (int round = 0; round < 400 && world.desk_->live_jobs() > 0; ++round) {
+  for (int round = 0; round < 400 && world.desk->live_jobs() > 0; ++round) {
     world.advance(seconds(5));
-    for (auto& [name, agent] : world.agents_) {
+    for (auto& [name, agent] : world.agents) {
       if (!agent.connected) world.register_agent(name);
       for (auto& [allocation, task] : agent.tasks) {
         if (!task.running) continue;
@@ -592,7 +592,7 @@ TEST_P(RandomDesk, KeepsItsPromises) {
     world.heartbeats();
     world.report_all();
   }
-  EXPECT_EQ(world.desk_->live_jobs(), 0U);
+  EXPECT_EQ(world.desk->live_jobs(), 0U);
   for (const std::int64_t job : jobs) EXPECT_TRUE(is_final(world.state(job))) << job_id(job);
 }
 

@@ -80,7 +80,8 @@ class Service {
     virtual const Error* refusal() const = 0;     // nullptr: it was accepted
   };
   template <typename F, typename Done>
-  struct Typed final : Work {
+  class Typed final : public Work {
+   public:
     using Answer = std::invoke_result_t<F&, Desk&>;
     Typed(F f, Done done) : f_(std::move(f)), done_(std::move(done)) {}
     void apply(Desk& desk) override { answer_.emplace(f_(desk)); }
@@ -91,6 +92,8 @@ class Service {
         done_(std::move(*answer_));
     }
     const Error* refusal() const override { return answer_->ok() ? nullptr : &answer_->error(); }
+
+   private:
     F f_;
     Done done_;
     std::optional<Answer> answer_;

@@ -39,7 +39,7 @@ class TroubledStore : public Store {
 
   std::size_t jobs() const {
     const std::lock_guard lock(mutex);
-    return rows.jobs_.size();
+    return rows.jobs.size();
   }
 
   std::atomic<bool> may_lead{true}, overtaken{false};

@@ -19,44 +19,44 @@ class RowsInMemory {
  public:
   void apply(const Batch& batch) {
     if (batch.empty()) return;
-    EXPECT_EQ(batch.turn, turn_ + 1);
-    turn_ = batch.turn;
+    EXPECT_EQ(batch.turn, turn + 1);
+    turn = batch.turn;
     for (const JobRow& row : batch.added) {
-      EXPECT_FALSE(jobs_.contains(row.seq)) << "a job is added twice";
-      jobs_[row.seq] = row;
+      EXPECT_FALSE(jobs.contains(row.seq)) << "a job is added twice";
+      jobs[row.seq] = row;
     }
     for (const JobRow& row : batch.changed) {
-      EXPECT_TRUE(jobs_.contains(row.seq)) << "a job changes that was never added";
-      jobs_[row.seq] = row;
+      EXPECT_TRUE(jobs.contains(row.seq)) << "a job changes that was never added";
+      jobs[row.seq] = row;
     }
-    for (const TenantRow& row : batch.tenants) tenants_[row.seq] = row;
-    for (const NodeRow& row : batch.nodes) nodes_[row.node.name] = row;
-    for (const std::string& name : batch.removed_nodes) nodes_.erase(name);
-    for (const EventRow& row : batch.events) events_.push_back(row);
+    for (const TenantRow& row : batch.tenants) tenants[row.seq] = row;
+    for (const NodeRow& row : batch.nodes) nodes[row.node.name] = row;
+    for (const std::string& name : batch.removed_nodes) nodes.erase(name);
+    for (const EventRow& row : batch.events) events.push_back(row);
   }
   Loaded load() const {
     Loaded loaded;
-    loaded.turn = turn_;
-    for (const auto& [seq, row] : tenants_) loaded.tenants.push_back(row);
-    for (const auto& [name, row] : nodes_) loaded.nodes.push_back(row);
-    for (const auto& [seq, row] : jobs_) {
+    loaded.turn = turn;
+    for (const auto& [seq, row] : tenants) loaded.tenants.push_back(row);
+    for (const auto& [name, row] : nodes) loaded.nodes.push_back(row);
+    for (const auto& [seq, row] : jobs) {
       loaded.last_seq = std::max(loaded.last_seq, seq);
       if (!is_final(row.state)) loaded.jobs.push_back(row);
     }
-    for (const auto& [seq, row] : tenants_) loaded.last_seq = std::max(loaded.last_seq, seq);
-    if (!events_.empty()) loaded.last_event = events_.back().id;
+    for (const auto& [seq, row] : tenants) loaded.last_seq = std::max(loaded.last_seq, seq);
+    if (!events.empty()) loaded.last_event = events.back().id;
     return loaded;
   }
   Result<std::optional<JobRow>> find(std::int64_t seq) const {
-    const auto at = jobs_.find(seq);
-    return at == jobs_.end() ? std::optional<JobRow>{} : std::optional(at->second);
+    const auto at = jobs.find(seq);
+    return at == jobs.end() ? std::optional<JobRow>{} : std::optional(at->second);
   }
 
-  std::uint64_t turn_ = 0;
-  std::map<std::int64_t, JobRow> jobs_;
-  std::map<std::int64_t, TenantRow> tenants_;
-  std::map<std::string, NodeRow> nodes_;
-  std::vector<EventRow> events_;
+  std::uint64_t turn = 0;
+  std::map<std::int64_t, JobRow> jobs;
+  std::map<std::int64_t, TenantRow> tenants;
+  std::map<std::string, NodeRow> nodes;
+  std::vector<EventRow> events;
 };
 
 struct AgentTask {
@@ -74,7 +74,7 @@ struct AgentInMemory {
 
 class DeskWorld {
  public:
-  explicit DeskWorld(DeskOptions options = usual_options()) : options_(std::move(options)) {
+  explicit DeskWorld(DeskOptions the_options = usual_options()) : options(std::move(the_options)) {
     restart();
   }
 
@@ -86,8 +86,8 @@ class DeskWorld {
 
   // The desk dies and starts over from the rows.
   void restart() {
-    desk_ = std::make_unique<Desk>(options_, [this](std::int64_t seq) { return rows_.find(seq); });
-    desk_->load(rows_.load(), now_);
+    desk = std::make_unique<Desk>(options, [this](std::int64_t seq) { return rows.find(seq); });
+    desk->load(rows.load(), now);
   }
 
   std::string add_tenant(std::int64_t gpus = 1000) {
@@ -96,8 +96,8 @@ class DeskWorld {
     spec.max_gpus = gpus;
     spec.max_gpu_memory_mb = spec.max_cpu_cores = spec.max_memory_mb = 1'000'000;
     spec.max_concurrent_jobs = 1000;
-    desk_->begin(now_);
-    Result<TenantRow> row = desk_->create_tenant(spec);
+    desk->begin(now);
+    Result<TenantRow> row = desk->create_tenant(spec);
     EXPECT_TRUE(row.ok());
     turn(false);
     return tenant_id(row->seq);
@@ -116,17 +116,17 @@ class DeskWorld {
       gpu.memory_mib = 80'000;
       row.node.gpus.push_back(gpu);
     }
-    agents_[name].row = row;
+    agents[name].row = row;
     register_agent(name);
   }
 
   void register_agent(const std::string& name) {
-    AgentInMemory& agent = agents_.at(name);
+    AgentInMemory& agent = agents.at(name);
     agent.connected = true;
     std::vector<TaskReport> tasks;
     for (const auto& [allocation, task] : agent.tasks) tasks.push_back(report(allocation, task));
-    desk_->begin(now_);
-    Status registered = desk_->registered(agent.row, tasks);
+    desk->begin(now);
+    Status registered = desk->registered(agent.row, tasks);
     EXPECT_TRUE(registered.ok()) << (registered.ok() ? "" : registered.error().message);
     turn();
   }
@@ -150,8 +150,8 @@ class DeskWorld {
   }
 
   std::int64_t submit(const JobSpec& spec) {
-    desk_->begin(now_);
-    Result<std::int64_t> seq = desk_->submit(spec);
+    desk->begin(now);
+    Result<std::int64_t> seq = desk->submit(spec);
     EXPECT_TRUE(seq.ok()) << (seq.ok() ? "" : seq.error().message);
     turn();
     return seq.ok() ? *seq : 0;
@@ -159,31 +159,30 @@ class DeskWorld {
 
   // Ends a turn: cycle, commit, orders to the agents that are connected.
   void turn(bool cycle = true) {
-    desk_->begin(now_);
-    if (cycle) desk_->cycle();
-    TurnResult result = desk_->take();
-    rows_.apply(result.batch);
+    desk->begin(now);
+    if (cycle) desk->cycle();
+    TurnResult result = desk->take();
+    rows.apply(result.batch);
     for (const Outgoing& outgoing : result.orders) obey(outgoing);
-    desk_->engine().verify();
+    desk->engine().verify();
     check();
   }
 
   // Everything agents have to tell, until nothing new comes out of it.
   void report_all() {
     for (int round = 0; round < 10; ++round) {
-      desk_->begin(now_);
-      for (auto& [name, agent] : agents_) {
+      desk->begin(now);
+      for (auto& [name, agent] : agents) {
         if (!agent.connected) continue;
         const auto tasks = agent.tasks;  // orders may change them meanwhile
-        for (const auto& [allocation, task] : tasks)
-          desk_->reported(name, report(allocation, task));
+        for (const auto& [allocation, task] : tasks) desk->reported(name, report(allocation, task));
       }
       turn();
     }
   }
 
   void finish(const std::string& allocation, int exit_code, int signal = 0) {
-    for (auto& [name, agent] : agents_) {
+    for (auto& [name, agent] : agents) {
       const auto at = agent.tasks.find(allocation);
       if (at == agent.tasks.end()) continue;
       at->second.running = false;
@@ -194,28 +193,28 @@ class DeskWorld {
     report_all();
   }
 
-  void advance(Duration by) { now_ = now_ + by; }
+  void advance(Duration by) { now = now + by; }
   void heartbeats() {
-    desk_->begin(now_);
-    for (auto& [name, agent] : agents_)
-      if (agent.connected && !desk_->heartbeat(name, {})) {
+    desk->begin(now);
+    for (auto& [name, agent] : agents)
+      if (agent.connected && !desk->heartbeat(name, {})) {
         turn();
         register_agent(name);
       }
     turn();
   }
 
-  const JobRow& row(std::int64_t seq) { return rows_.jobs_.at(seq); }
+  const JobRow& row(std::int64_t seq) { return rows.jobs.at(seq); }
   RunState state(std::int64_t seq) { return row(seq).state; }
   std::vector<std::string> running() const {
     std::vector<std::string> out;
-    for (const auto& [name, agent] : agents_)
+    for (const auto& [name, agent] : agents)
       for (const auto& [allocation, task] : agent.tasks)
         if (task.running) out.push_back(allocation);
     return out;
   }
   AgentTask* task(const std::string& allocation) {
-    for (auto& [name, agent] : agents_)
+    for (auto& [name, agent] : agents)
       if (const auto at = agent.tasks.find(allocation); at != agent.tasks.end()) return &at->second;
     return nullptr;
   }
@@ -224,7 +223,7 @@ class DeskWorld {
   void check() const {
     std::set<std::string> gpus;
     std::map<std::string, int> attempts;
-    for (const auto& [name, agent] : agents_)
+    for (const auto& [name, agent] : agents)
       for (const auto& [allocation, task] : agent.tasks) {
         if (!task.running) continue;
         for (const int gpu : task.order.process.gpus)
@@ -237,16 +236,16 @@ class DeskWorld {
   }
 
   bool graceful = true;  // tasks end as soon as they are told to
-  Instant now_{1'000'000};
-  DeskOptions options_;
-  RowsInMemory rows_;
-  std::map<std::string, AgentInMemory> agents_;
-  std::unique_ptr<Desk> desk_;
+  Instant now{1'000'000};
+  DeskOptions options;
+  RowsInMemory rows;
+  std::map<std::string, AgentInMemory> agents;
+  std::unique_ptr<Desk> desk;
 
  private:
   void obey(const Outgoing& outgoing) {
-    const auto at = agents_.find(outgoing.node);
-    if (at == agents_.end() || !at->second.connected) return;
+    const auto at = agents.find(outgoing.node);
+    if (at == agents.end() || !at->second.connected) return;
     AgentInMemory& agent = at->second;
     if (const auto* start = std::get_if<StartOrder>(&outgoing.order)) {
       AgentTask task;

@@ -12,7 +12,7 @@ namespace {
 
 std::string yaml_value(const SettingKey& key, const Settings& settings) {
   Settings copy = settings;
-  const std::string text = value_text(key, settings);
+  std::string text = value_text(key, settings);
   if (!std::holds_alternative<std::string*>(key.ref(copy))) return text;
   std::string quoted = "\"";
   for (const char c : text) {

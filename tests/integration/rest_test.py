@@ -964,7 +964,16 @@ def everything_speaks_tls():
     one.context = ssl.create_default_context(cafile=certificate)
     with one:
         one.start()  # with its local agent
+        watching = WebSocket(one.http_port, "/api/v1/events", tls=one.context)
+        equal(watching.status, 101)
         one.wait_state(one.submit(one.tenant(), ["true"]), "completed")
+        wait_for(lambda: json.loads(watching.text())["type"] == "job.completed", "the event")
+        watching.send(8, b"\x03\xe8")  # the server answers a close, and then closes TLS and all
+        opcode = 1
+        while opcode != 8:
+            opcode, _ = watching.frame()
+        equal(watching.socket.recv(1), b"")
+        watching.close()
         try:
             answer = http_plain(one.http_port)
             check(answer != 200, answer)

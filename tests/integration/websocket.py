@@ -7,8 +7,10 @@ import struct
 
 
 class WebSocket:
-    def __init__(self, port, path, headers=None, timeout=20):
+    def __init__(self, port, path, headers=None, timeout=20, tls=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         key = base64.b64encode(os.urandom(16)).decode()
         lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Upgrade: websocket",
                  "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13"]

@@ -1,6 +1,9 @@
 // status, nodes, gpus, drain, undrain: the machines.
 #include "apps/gpu_cli/cluster.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "apps/gpu_cli/cli.hpp"
@@ -9,8 +12,8 @@ namespace gs::cli {
 
 std::string bar(double part, std::size_t width) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  const auto eighths =
-      static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(width * 8) + 0.5);
+  const auto eighths = static_cast<std::size_t>(
+      std::lround(std::clamp(part, 0.0, 1.0) * static_cast<double>(width * 8)));
   std::string out;
   for (std::size_t i = 0; i < eighths / 8; ++i) out += "█";
   out += kEighths[eighths % 8];

@@ -195,10 +195,8 @@ grpc::Status Agents::Impl::Heartbeat(
   agent::HeartbeatRequest request;
   while (!stopping && stream->Read(&request)) {
     const NodeReport report = report_of(request);
-    const std::string node = request.node_id();
-    const Status taken = ask([node, report, instance = request.instance_id()](Desk& desk) {
-      return desk.heartbeat(node, report, instance);
-    });
+    const Status taken = ask([node = request.node_id(), report, instance = request.instance_id()](
+                                 Desk& desk) { return desk.heartbeat(node, report, instance); });
     agent::HeartbeatResponse response;
     response.set_sequence(request.sequence());
     response.set_acknowledged(taken.ok());

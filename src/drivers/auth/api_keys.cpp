@@ -22,10 +22,10 @@ bool is_word(std::string_view text) {
 
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
-  constexpr std::string_view blank = " \t\r";
-  for (std::size_t at = line.find_first_not_of(blank); at != line.npos;
-       at = line.find_first_not_of(blank, at)) {
-    const std::size_t end = std::min(line.find_first_of(blank, at), line.size());
+  constexpr std::string_view kBlank = " \t\r";
+  for (std::size_t at = line.find_first_not_of(kBlank); at != line.npos;
+       at = line.find_first_not_of(kBlank, at)) {
+    const std::size_t end = std::min(line.find_first_of(kBlank, at), line.size());
     fields.push_back(line.substr(at, end - at));
     at = end;
   }

@@ -69,11 +69,11 @@ Status read_agent_token(const std::string& path, std::string& digest) {
 
 // What follows "Bearer ", in any case of letters; none: another scheme.
 std::optional<std::string_view> bearer(std::string_view header) {
-  constexpr std::string_view scheme = "bearer ";
-  if (header.size() <= scheme.size()) return std::nullopt;
-  for (std::size_t i = 0; i < scheme.size(); ++i)
-    if (std::tolower(static_cast<unsigned char>(header[i])) != scheme[i]) return std::nullopt;
-  header.remove_prefix(scheme.size());
+  constexpr std::string_view kScheme = "bearer ";
+  if (header.size() <= kScheme.size()) return std::nullopt;
+  for (std::size_t i = 0; i < kScheme.size(); ++i)
+    if (std::tolower(static_cast<unsigned char>(header[i])) != kScheme[i]) return std::nullopt;
+  header.remove_prefix(kScheme.size());
   while (header.starts_with(' ')) header.remove_prefix(1);
   while (header.ends_with(' ')) header.remove_suffix(1);
   return header;

@@ -91,9 +91,9 @@ std::optional<std::string> base64url_decode(std::string_view text) {
   std::uint32_t bits = 0;
   int count = 0;
   for (const char c : text) {
-    const int value = kValues[static_cast<unsigned char>(c)];
+    const std::int8_t value = kValues[static_cast<unsigned char>(c)];
     if (value < 0) return std::nullopt;
-    bits = (bits << 6U) | static_cast<std::uint32_t>(value);
+    bits = (bits << 6U) | static_cast<std::uint8_t>(value);
     count += 6;
     if (count >= 8) {
       count -= 8;
@@ -117,11 +117,11 @@ std::string base64url_encode(std::string_view bytes) {
 }
 
 std::string hex(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
   for (const char c : bytes) {
-    out += digits[static_cast<unsigned char>(c) >> 4U];
-    out += digits[static_cast<unsigned char>(c) & 15U];
+    out += kDigits[static_cast<unsigned char>(c) >> 4U];
+    out += kDigits[static_cast<unsigned char>(c) & 15U];
   }
   return out;
 }

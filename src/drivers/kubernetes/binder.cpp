@@ -68,12 +68,13 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
   };
   using WorkPtr = std::shared_ptr<Work>;
 
-  Impl(Api& api_, BinderOptions options_, Clock clock_, Done done_, LeaseGone lease_gone_)
-      : api(api_),
-        options(std::move(options_)),
-        clock(std::move(clock_)),
-        done(std::move(done_)),
-        lease_gone(std::move(lease_gone_)),
+  Impl(Api& the_api, BinderOptions the_options, Clock the_clock, Done the_done,
+       LeaseGone the_lease_gone)
+      : api(the_api),
+        options(std::move(the_options)),
+        clock(std::move(the_clock)),
+        done(std::move(the_done)),
+        lease_gone(std::move(the_lease_gone)),
         leases(api, options.lease_namespace, options.identity, clock),
         claims(api) {}
 

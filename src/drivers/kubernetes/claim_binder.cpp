@@ -50,7 +50,7 @@ ApiRequest select(const PodName& pod, const std::string& node, const VolumeChoic
 }  // namespace
 
 struct ClaimBinder::Impl : std::enable_shared_from_this<ClaimBinder::Impl> {
-  explicit Impl(Api& api_) : api(api_) {}
+  explicit Impl(Api& the_api) : api(the_api) {}
 
   void look(const WaitPtr& wait);
   void look_at_pod(const WaitPtr& wait);

@@ -105,9 +105,9 @@ Result<Identity> identify(const ClusterAccess& access, Duration timeout) {
   Identity identity;
   identity.tls = access.tls;
   TlsOptions& tls = identity.tls;
-  for (Status s : {load(tls.ca, tls.ca_file, "certificate-authority"),
-                   load(tls.certificate, tls.certificate_file, "client-certificate"),
-                   load(tls.key, tls.key_file, "client-key")})
+  for (const Status& s : {load(tls.ca, tls.ca_file, "certificate-authority"),
+                          load(tls.certificate, tls.certificate_file, "client-certificate"),
+                          load(tls.key, tls.key_file, "client-key")})
     if (!s) return invalid(access.source + ": " + s.error().message);
   identity.token = access.token;
   if (!access.token_file.empty()) {

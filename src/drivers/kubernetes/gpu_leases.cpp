@@ -16,8 +16,11 @@ constexpr int kTries = 10;
 }  // namespace
 
 struct GpuLeases::Impl : std::enable_shared_from_this<GpuLeases::Impl> {
-  Impl(Api& api_, std::string ns_, std::string identity_, Clock clock_)
-      : api(api_), ns(std::move(ns_)), identity(std::move(identity_)), clock(std::move(clock_)) {}
+  Impl(Api& the_api, std::string the_ns, std::string the_identity, Clock the_clock)
+      : api(the_api),
+        ns(std::move(the_ns)),
+        identity(std::move(the_identity)),
+        clock(std::move(the_clock)) {}
 
   std::string body(const LeaseAsk& ask, std::vector<GpuHolder> holders,
                    const std::string& version) const {

@@ -10,8 +10,8 @@
 namespace gs::kube {
 
 struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
-  Impl(Api& api_, TellerOptions options_, Clock clock_)
-      : api(api_), options(std::move(options_)), clock(std::move(clock_)) {}
+  Impl(Api& the_api, TellerOptions the_options, Clock the_clock)
+      : api(the_api), options(std::move(the_options)), clock(std::move(the_clock)) {}
 
   void put(const std::string& key, ApiRequest request) {
     if (stopped || (!waiting.contains(key) && waiting.size() >= options.most_waiting)) return;

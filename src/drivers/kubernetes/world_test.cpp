@@ -138,7 +138,7 @@ std::string World::add_pinned(const std::string& name, const std::string& node,
 }
 
 std::string World::add(Pod pod) {
-  const std::string uid = pod.meta.uid;
+  std::string uid = pod.meta.uid;
   pod.meta.created = now_;
   changed(pods_[uid] = std::move(pod));
   return uid;

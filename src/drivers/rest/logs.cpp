@@ -17,7 +17,7 @@ namespace {
 
 // Pieces come from another thread and are pulled by the connection.
 struct Incoming {
-  explicit Incoming(asio::any_io_executor executor) : timer(std::move(executor)) {}
+  explicit Incoming(const asio::any_io_executor& executor) : timer(executor) {}
   std::mutex mutex;
   std::deque<LogPiece> pieces;
   asio::steady_timer timer;

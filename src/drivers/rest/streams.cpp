@@ -32,8 +32,8 @@ std::string piece_of(std::uint64_t id, const std::string& type, const std::strin
 }  // namespace
 
 struct EventWatchers::Watcher {
-  Watcher(std::atomic<std::size_t>& the_count, asio::any_io_executor executor)
-      : count(the_count), timer(std::move(executor)) {
+  Watcher(std::atomic<std::size_t>& the_count, const asio::any_io_executor& executor)
+      : count(the_count), timer(executor) {
     ++count;
   }
   ~Watcher() { --count; }

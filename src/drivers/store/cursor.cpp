@@ -40,7 +40,10 @@ std::optional<std::string> from_base64(std::string_view text) {
     const std::size_t digit = kAlphabet.find(c);
     if (digit == std::string_view::npos) return std::nullopt;
     bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    if ((count += 6) >= 8) bytes += static_cast<char>(bits >> (count -= 8));
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count);
   }
   return bytes;
 }

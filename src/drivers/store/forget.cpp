@@ -30,7 +30,7 @@ Status forget_labels(Session& session, const std::vector<Ended>& jobs) {
   std::vector<Value> values;
   const auto flush = [&]() -> Status {
     if (values.empty()) return ok_status();
-    const Status gone = session.run(
+    Status gone = session.run(
         "DELETE FROM job_labels WHERE (key, value, seq) IN (VALUES " + list + ")", values);
     list.clear();
     values.clear();
@@ -93,7 +93,7 @@ Result<std::int64_t> forget_piece(Session& session, const Retention& retention, 
                                                {retention.keys, forget_keys}};
   for (const auto& [age, forget] : kinds) {
     if (age.ms <= 0) continue;
-    const Result<std::int64_t> gone = forget(session, now - age);
+    Result<std::int64_t> gone = forget(session, now - age);
     if (!gone || *gone > 0) return gone;
   }
   return std::int64_t{0};

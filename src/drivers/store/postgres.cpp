@@ -296,7 +296,7 @@ Status PostgresSession::run_pipeline(const std::vector<Prepared>& statements,
     sent = sent && send(statement.name, statement.values);
   sent = sent && send("commit", {}) && pq_->pipeline_sync(connection_) != 0;
   if (!sent) return lost("send");
-  const Status status = read_answers(sql_state);
+  Status status = read_answers(sql_state);
   if (!is_connected()) return status;
   if (pq_->exit_pipeline_mode(connection_) == 0) return lost("pipeline");
   if (!status) (void)script("ROLLBACK");

@@ -32,7 +32,7 @@ void append_int4(std::string& out, std::uint32_t value) { append_big_endian(out,
 
 // The element of the arrays as the column has it.
 std::string as_column(const Column& column, std::size_t number) {
-  const std::string value = "u.c" + std::to_string(number);
+  std::string value = "u.c" + std::to_string(number);
   switch (column.kind) {
     case Kind::Small:
       return value + "::int4";

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kLock = "7106473311";  // one a database; below 2^33, above 2^32
 constexpr const char* kLockHigh = "1";       // as pg_locks shows it
 constexpr const char* kLockLow = "2811506015";
-constexpr std::int64_t kSilence_ms = 3'000;
+constexpr std::int64_t kSilenceMs = 3'000;
 constexpr const char* kFenced = "GS001";  // as advance_turn() says it
 
 Error not_leading() { return {ErrorCode::Conflict, "this scheduler does not lead"}; }
@@ -68,7 +68,7 @@ Result<bool> PostgresStore::is_leader_silent() {
       session_,
       "SELECT (extract(epoch FROM clock_timestamp() - heartbeat) * 1000)::int8 FROM meta");
   if (!age) return age.error();
-  return *age > kSilence_ms;
+  return *age > kSilenceMs;
 }
 
 Status PostgresStore::raise_term() {
@@ -88,7 +88,7 @@ Result<bool> PostgresStore::try_lead() {
   Result<bool> locked = try_lock();
   if (!locked) return locked;
   if (!*locked) {
-    const Result<bool> silent = is_leader_silent();
+    Result<bool> silent = is_leader_silent();
     if (!silent || !*silent) return silent;
     if (const Status ended = end_holder(0); !ended) return ended.error();
     locked = try_lock();
@@ -111,7 +111,7 @@ Status PostgresStore::lead_again() {
   if (!*locked)
     return Error{ErrorCode::Unavailable,
                  "another scheduler is about to lead, or has just begun to"};
-  const Status noted = session_.run(
+  Status noted = session_.run(
       "UPDATE meta SET leader = pg_backend_pid(), heartbeat = clock_timestamp() WHERE term = $1",
       {term_});
   if (!noted) return noted;
@@ -122,7 +122,7 @@ Status PostgresStore::lead_again() {
 
 Status PostgresStore::renew() {
   if (Status leads = check_leading(); !leads) return leads;
-  const Status noted =
+  Status noted =
       session_.run("UPDATE meta SET heartbeat = clock_timestamp() WHERE term = $1", {term_});
   if (overtaken_) return overtaken();
   if (!noted) return noted;
@@ -134,7 +134,7 @@ Result<Loaded> PostgresStore::load() { return load_all(session_); }
 Status PostgresStore::commit(const Batch& batch) {
   if (Status leads = check_leading(); !leads) return leads;
   std::string sql_state;
-  const Status status = session_.run_pipeline(statements_for(batch, term_), sql_state);
+  Status status = session_.run_pipeline(statements_for(batch, term_), sql_state);
   if (overtaken_) return overtaken();
   if (!status && sql_state == kFenced) return look_at_turn(static_cast<std::int64_t>(batch.turn));
   return status;
@@ -143,7 +143,7 @@ Status PostgresStore::commit(const Batch& batch) {
 // The fence did not let a turn through: because it is there already, or because we do not lead.
 Status PostgresStore::look_at_turn(std::int64_t turn) {
   std::int64_t term = 0, last = 0;
-  const Status status = session_.query("SELECT term, turn FROM meta", {}, [&](const Row& row) {
+  Status status = session_.query("SELECT term, turn FROM meta", {}, [&](const Row& row) {
     term = row.integer(0);
     last = row.integer(1);
   });

@@ -222,14 +222,14 @@ Result<std::int64_t> version_of(Session& session) {
       session.dialect() == Dialect::Sqlite
           ? "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'"
           : "SELECT count(*) FROM pg_class WHERE oid = to_regclass('schema_version')";
-  const Result<std::int64_t> tables = select_number(session, there);
+  Result<std::int64_t> tables = select_number(session, there);
   if (!tables || *tables == 0) return tables;
   return select_number(session, "SELECT max(version) FROM schema_version");
 }
 
 Status apply_steps(Session& session, std::int64_t have, int version) {
   if (have == 0) {
-    const Status made = session.script("CREATE TABLE schema_version (version INTEGER NOT NULL)");
+    Status made = session.script("CREATE TABLE schema_version (version INTEGER NOT NULL)");
     if (!made) return made;
   }
   for (int number = static_cast<int>(have) + 1; number <= version; ++number) {
@@ -237,8 +237,7 @@ Status apply_steps(Session& session, std::int64_t have, int version) {
     if (!applied)
       return Error{applied.error().code,
                    "schema version " + std::to_string(number) + ": " + applied.error().message};
-    const Status noted =
-        session.run("INSERT INTO schema_version VALUES ($1)", {std::int64_t{number}});
+    Status noted = session.run("INSERT INTO schema_version VALUES ($1)", {std::int64_t{number}});
     if (!noted) return noted;
   }
   return ok_status();

@@ -201,7 +201,7 @@ Result<std::optional<JobRow>> SqliteStore::find_job(std::int64_t seq) {
 
 Result<std::int64_t> SqliteStore::forget(const Retention& retention, Instant now) {
   if (Status begun = begin(); !begun) return begun.error();
-  const Result<std::int64_t> gone = forget_piece(*session_, retention, now);
+  Result<std::int64_t> gone = forget_piece(*session_, retention, now);
   const Status ended = end(gone ? ok_status() : Status(gone.error()));
   if (!ended) return ended.error();
   return gone;
