@@ -21,22 +21,17 @@ void read_cores(ObjectReader& in, JobSpec& spec) {
 
 // "depends_on": ["job-1", {"job_id": "job-2", "condition": "any"}]
 void read_dependencies(ObjectReader& in, JobSpec& spec) {
-  const Json* list = in.value("depends_on");
-  if (list == nullptr) return;
-  if (!list->is_array()) return in.fail("depends_on", "must be an array");
-  for (const Json& element : *list) {
-    Dependency dependency;
-    if (element.is_string()) {
-      dependency.job = element.get<std::string>();
-    } else {
-      ObjectReader one(element, "depends_on[" + std::to_string(spec.depends_on.size()) + "]");
-      one.required("job_id", dependency.job);
-      constexpr std::pair<const char*, bool> kConditions[] = {{"ok", false}, {"any", true}};
-      one.one_of("condition", dependency.any_end, kConditions);
-      if (Status s = one.finish(); !s) return in.fail("depends_on", ": " + s.error().message);
-    }
-    spec.depends_on.push_back(std::move(dependency));
-  }
+  constexpr std::pair<const char*, bool> kConditions[] = {{"ok", false}, {"any", true}};
+  in.array(
+      "depends_on",
+      [&](ObjectReader& one) {
+        Dependency& dependency = spec.depends_on.emplace_back();
+        one.required("job_id", dependency.job);
+        one.one_of("condition", dependency.any_end, kConditions);
+      },
+      [&](const std::string& job) {
+        spec.depends_on.push_back({job, false});
+      });
 }
 
 // "checkpoint": true, or {"path": "/shared/run-7"}

@@ -61,6 +61,19 @@ TEST(JobText, is_read_again_as_it_was) {
   }
 }
 
+TEST(JobText, names_the_part_of_a_dependency_that_is_wrong) {
+  const auto error_of = [](const std::string& list) {
+    return parse_job(R"({"tenant_id":"t","name":"n","depends_on":)" + list + "}").error().message;
+  };
+  EXPECT_EQ(error_of(R"(["job-1",{"condition":"any"}])"), "depends_on[1].job_id is required");
+  EXPECT_EQ(error_of(R"([{"job_id":"job-1","condition":"maybe"}])"),
+            "depends_on[0].condition must be one of ok, any; got 'maybe'");
+  EXPECT_EQ(error_of(R"(["job-1","job-2",{"job_id":"job-3","of":1}])"),
+            "unknown field 'depends_on[2].of'");
+  EXPECT_EQ(error_of(R"([7])"), "depends_on[0] must be an object, got number");
+  EXPECT_EQ(error_of(R"("job-1")"), "depends_on must be a list, got string");
+}
+
 TEST(JobText, says_only_what_differs_from_the_usual) {
   JobSpec spec;
   spec.tenant_id = "t";

@@ -13,9 +13,12 @@
 #pragma once
 
 #include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,6 +40,9 @@ class ObjectReader {
   // `name` is how errors call the object itself; empty: "the body". Fields of a named object are
   // called "name.field".
   explicit ObjectReader(const Json& json, std::string_view name = {});
+  // The name is kept by whoever calls.
+  template <std::same_as<std::string> Text>
+  ObjectReader(const Json& json, Text&& name) = delete;
   ObjectReader(const ObjectReader&) = delete;
   ObjectReader& operator=(const ObjectReader&) = delete;
 
@@ -84,10 +90,22 @@ class ObjectReader {
   }
   template <typename Read>
   bool array(const char* field, Read&& read) {
+    return array(field, std::forward<Read>(read), nullptr);
+  }
+  // The same, for an array that may hold texts among its objects: `text` gets those.
+  template <typename Read, typename Text>
+  bool array(const char* field, Read&& read, Text&& text) {
     const Json* value = find(field);
     if (value == nullptr || !is_array(field, *value)) return false;
     int index = 0;
     for (const Json& element : *value) {
+      if constexpr (!std::same_as<std::remove_cvref_t<Text>, std::nullptr_t>) {
+        if (const auto* word = element.get_ptr<const std::string*>()) {
+          text(*word);
+          ++index;
+          continue;
+        }
+      }
       ObjectReader inner(*this, field, index++, element);
       if (!failed()) read(inner);
       inner.close();

@@ -77,7 +77,8 @@ Result<std::vector<Process>> decode_processes(std::string_view text) {
   if (!list) return list.error();
   if (!list->is_array()) return invalid("processes must be an array");
   for (const Json& element : *list) {
-    ObjectReader in(element, "processes[" + std::to_string(processes.size()) + "]");
+    const std::string name = "processes[" + std::to_string(processes.size()) + "]";
+    ObjectReader in(element, name);
     read_process(in, processes.emplace_back());
     if (Status s = in.finish(); !s) return s.error();
   }

@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/mig.hpp"
 
 namespace gs {
 namespace {
+
+// At most so many bytes of a text in UTF-8, and no half character.
+std::string beginning(const std::string& text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) --bytes;
+  return text.substr(0, bytes);
+}
 
 Health health_of(const std::string& text) {
   if (text == "unhealthy") return Health::Unhealthy;
@@ -104,6 +112,9 @@ Result<NodeRow> node_of(const agent::RegisterAgentRequest& request) {
   Node& node = row.node;
   node.name = request.node_id();
   node.capacity.cpu_milli = std::int64_t{request.total_cpu_cores()} * 1000;
+  constexpr std::int64_t kMostMb = std::numeric_limits<std::int64_t>::max() / kMiB;
+  if (request.total_memory_mb() < 0 || request.total_memory_mb() > kMostMb)
+    return invalid("total_memory_mb must be from 0 to " + std::to_string(kMostMb));
   node.capacity.memory_bytes = request.total_memory_mb() * kMiB;
   for (const auto& info : request.gpus()) node.gpus.push_back(gpu_of(info));
   std::sort(node.gpus.begin(), node.gpus.end(),
@@ -123,7 +134,7 @@ Result<NodeRow> node_of(const agent::RegisterAgentRequest& request) {
   }
   row.address = request.ip_address();
   row.version = request.version();
-  row.instance = request.instance_id().substr(0, 200);
+  row.instance = beginning(request.instance_id(), 200);
   row.container_runtime = request.container_runtime();
   row.simulated = request.simulated();
   return row;
@@ -141,7 +152,7 @@ TaskReport report_of(const agent::TaskReport& in) {
   out.timed_out = in.timed_out();
   out.stopped = in.stopped();
   out.lease_lost = in.lease_lost();
-  out.message = in.message().substr(0, 1000);
+  out.message = beginning(in.message(), 1000);
   out.gpus.assign(in.gpu_indexes().begin(), in.gpu_indexes().end());
   out.ended_ago = {std::max<std::int64_t>(0, in.ended_ms_ago())};
   return out;
@@ -153,13 +164,14 @@ NodeReport report_of(const agent::HeartbeatRequest& in) {
     GpuReport gpu;
     gpu.index = metrics.index();
     gpu.health = health_of(metrics.health());
-    gpu.temperature_c =
-        static_cast<int>(std::lround(std::clamp(metrics.temperature(), 0.0, 500.0)));
+    if (std::isfinite(metrics.temperature()))
+      gpu.temperature_c =
+          static_cast<int>(std::lround(std::clamp(metrics.temperature(), 0.0, 500.0)));
     gpu.utilization = metrics.utilization();
     gpu.power_w = metrics.power_usage();
     gpu.memory_used_mb = metrics.memory_used_mb();
     gpu.error_count = metrics.error_count();
-    gpu.last_error = metrics.last_error().substr(0, 200);
+    gpu.last_error = beginning(metrics.last_error(), 200);
     out.gpus.push_back(std::move(gpu));
   }
   out.cpu_utilization = in.cpu_utilization();
