@@ -1,8 +1,8 @@
 // Teller: conditions, events and claim statuses, written after everything that matters more.
 //
 // Of each object only the newest words are kept until they are written; so many writes are under
-// way at a time, and not more than so many begin in a second. While the server can't be reached they
-// wait for it; what it refuses is dropped: the desk says it again when it changes.
+// way at a time, and not more than so many begin in a second. While the server can't be reached
+// they wait for it; what it refuses is dropped: the desk says it again when it changes.
 //
 // Everything happens on the Api's loop.
 #pragma once
