@@ -33,22 +33,6 @@ def install(*arguments, release="gpu-scheduler", chart=SCHEDULER, namespace=NAME
                          "--wait", "--timeout", "120s", *arguments, timeout=180, **options)
 
 
-@test
-def the_api_server_takes_everything_that_is_rendered():
-    cluster().apply_crds()
-    cluster().kubectl("create", "namespace", "leases")
-    foreign = ("cert-manager.io", "monitoring.coreos.com")  # not served here
-    for what, values in VALUE_SETS.items():
-        objects = [one for one in rendered(SCHEDULER, values)
-                   if one["apiVersion"].split("/")[0] not in foreign]
-        told = cluster().apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}) + "\n",
-                               "--dry-run=server", "--validate=strict")
-        equal(len(told.out.splitlines()), len(objects), what)
-    for values in ({}, {"kind": "Deployment"}):
-        cluster().apply(rendered_text(CHECK, values), "--dry-run=server", "--validate=strict")
-    cluster().kubectl("delete", "crd", "--all")
-
-
 def ready_containers():
     """READY of the pods as `kubectl get pods` shows them, with the documents' own words."""
     told = cluster().kubectl("get", "pods", "-l", "app.kubernetes.io/name=gpu-scheduler", "-n",
@@ -240,7 +224,8 @@ def pods_keep_to_the_restricted_standard():
 @test
 def kubectl_installs_deploy():
     """As `scripts/deploy.sh` and `kubectl apply -f deploy/`; the documents look in kube-system."""
-    cluster().kubectl("delete", "crd", "--all")
+    cluster().kubectl("delete", "crd", "--all", "--wait=false")
+    wait_for(lambda: not cluster().kubectl("get", "crd", "-o", "name").out, "no definitions", 300)
     path = cluster().binaries["kubectl"]
     environment = {"KUBECTL": str(path), "KUBECONFIG": str(cluster().kubeconfig),
                    "PATH": "/usr/bin:/bin", "HOME": str(cluster().folder)}
@@ -265,6 +250,21 @@ def kubectl_installs_deploy():
     equal(deploy("--delete").returncode, 0)
     check(cluster().kubectl("get", "crd", "gpuclaims.gpu.scheduling").out)
     equal(deploy("--nonsense").returncode, 2)
+
+
+@test
+def the_api_server_takes_everything_that_is_rendered():
+    """Last, because it needs the resource definitions, and a cluster lets go of them only slowly."""
+    cluster().kubectl("create", "namespace", "leases")
+    foreign = ("cert-manager.io", "monitoring.coreos.com")  # not served here
+    for what, values in VALUE_SETS.items():
+        objects = [one for one in rendered(SCHEDULER, values)
+                   if one["apiVersion"].split("/")[0] not in foreign]
+        told = cluster().apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}) + "\n",
+                               "--dry-run=server", "--validate=strict")
+        equal(len(told.out.splitlines()), len(objects), what)
+    for values in ({}, {"kind": "Deployment"}):
+        cluster().apply(rendered_text(CHECK, values), "--dry-run=server", "--validate=strict")
 
 
 if __name__ == "__main__":
