@@ -39,7 +39,7 @@ submit() {  # name gpus priority [more fields]
   post jobs "$body" | jq -r '"  \(.job_id // .error)"'
 }
 
-say "Four jobs (real processes; the demo's scheduler ignores images)"
+say "Four jobs"
 submit "Production Model Training" 8 2000 '{"gpu_memory_mb": 80000, "cpu_cores": 32, "memory_mb": 128000, "image": "pytorch:2.0-cuda11.8"}'
 submit "Research Experiment" 2 500 '{"image": "tensorflow:2.13-gpu"}'
 submit "Data Preprocessing" 1 100 '{"image": "cuda:11.8-base"}'
@@ -54,7 +54,7 @@ say "Why one of them waits"
 waiting=$(curl -sS "$url/jobs?tenant_id=$tenant&state=pending,preempted&limit=1" | jq -r '.jobs[0].job_id // empty')
 if [ -n "$waiting" ]; then
   curl -sS "$url/jobs/$waiting/explain" |
-    jq -r '"  \(.job_id): \(.why.sentence)\(if .expected_start then "\n  expected to start at \(.expected_start)" else "" end)"'
+    jq -r '"  \(.job_id): \(.why.sentence)"'
 else
   echo "  (nothing waits: there was room for all)"
 fi

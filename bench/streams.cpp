@@ -55,7 +55,6 @@ class Watchers {
   Watchers(const Watchers&) = delete;
   Watchers& operator=(const Watchers&) = delete;
   std::size_t count() const { return fds_.size(); }
-  std::uint64_t bytes() const { return bytes_; }
 
  private:
   void read() {
@@ -67,10 +66,7 @@ class Watchers {
       for (int i = 0; i < n; ++i) {
         const ssize_t got = recv(ready[i].data.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
         if (got >= 0 && greeted.insert(ready[i].data.fd).second) ++greeted_;
-        if (got > 0)
-          bytes_ += static_cast<std::uint64_t>(got);
-        else if (got == 0)
-          epoll_ctl(epoll_, EPOLL_CTL_DEL, ready[i].data.fd, nullptr);
+        if (got == 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, ready[i].data.fd, nullptr);
       }
     }
   }
@@ -78,7 +74,6 @@ class Watchers {
   int epoll_ = -1;
   std::vector<int> fds_;
   std::atomic<bool> stop_{false};
-  std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::size_t> greeted_{0};  // to whom the server has said something
   std::thread thread_;
 };

@@ -49,6 +49,7 @@ for _ in $(seq 100); do
 done
 
 ./demo.sh
+printf '\nJobs run as plain processes here, without the images that they name.\n'
 
 cli=bin/gpu-cli
 [ "$port" = 8080 ] || cli="bin/gpu-cli --server $GPU_SCHEDULER_URL"

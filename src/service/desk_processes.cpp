@@ -180,7 +180,7 @@ void Desk::give_back(std::vector<TaskPlace>& from, const TaskRef& task, Outcome 
 
 // It may have ended long before we heard of it: nobody pays for the time in which we were away.
 Instant Desk::end_of(const TaskReport& report, Instant since) const {
-  return std::max(since, now_ - std::min(report.ended_ago, now_ - since));
+  return std::max(since, now_ - report.ended_ago);
 }
 
 void Desk::charge(LiveJob& live, const Process& process, Instant until) {
