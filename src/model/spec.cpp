@@ -4,13 +4,13 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/gpu_mask.hpp"
 #include "model/mig.hpp"
 
 namespace gs {
 namespace {
 
 constexpr int kMaxGpus = 10'000;
-constexpr int kMaxGpusOfNode = 64;
 constexpr int kMaxArray = 10'000;
 constexpr int kMaxDependencies = 100;
 constexpr int kMaxMinutes = 10 * 366 * 24 * 60;  // ten years
@@ -88,8 +88,14 @@ Status validate_gang(const JobSpec& spec) {
     return invalid("gpu_count must be nodes * gpus_per_node (" +
                    std::to_string(std::int64_t{spec.nodes} * spec.gpus_per_node) + "), got " +
                    std::to_string(spec.gpu_count));
-  if (spec.gang_scheduling && spec.gpu_count == 0 && spec.nodes == 0)
-    return invalid("gang_scheduling needs gpu_count or nodes");
+  const bool spread = spec.gang_scheduling && spec.nodes == 0;
+  if (!spread && spec.mig_profile.empty() &&
+      spec.gpu_count / std::max(1, spec.nodes) > kMaxGpusPerNode)
+    return invalid("gpu_count must be at most " + std::to_string(kMaxGpusPerNode) +
+                   " per node, got " + std::to_string(spec.gpu_count) +
+                   (spec.gang_scheduling ? " on " + std::to_string(spec.nodes) + " nodes"
+                                         : "; with gang_scheduling: true it may span nodes"));
+  if (spread && spec.gpu_count == 0) return invalid("gang_scheduling needs gpu_count or nodes");
   return ok_status();
 }
 
@@ -110,7 +116,7 @@ std::vector<int> wished_ids(const JobSpec& spec) {
   for (std::size_t at = 0; text != nullptr && at < text->size(); ++at) {
     int id = 0;
     const auto [end, error] = std::from_chars(text->data() + at, text->data() + text->size(), id);
-    if (error != std::errc{} || id < 0 || id >= kMaxGpusOfNode) return {};
+    if (error != std::errc{} || id < 0 || id >= kMaxGpusPerNode) return {};
     ids.push_back(id);
     at = static_cast<std::size_t>(end - text->data());
     if (at < text->size() && (*text)[at] != ',') return {};

@@ -1,5 +1,7 @@
 #include "sim/wrong_command.hpp"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,26 +26,59 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return names;
 }
 
+// "--seed" and the like that may stand behind this command: its own, and those of the commands
+// above it.
+std::vector<std::string> options_of(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (; app != nullptr; app = app->get_parent())
+    for (const CLI::Option* one : app->get_options())
+      for (const std::string& name : one->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string wrong_option(const CLI::App& app, const std::string& word) {
+  const std::string option = word.substr(0, word.find('='));
+  const std::vector<std::string> options = options_of(&app);
+  const std::string_view meant = nearest_word(option, options);
+  const std::string hint = meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
+  return fmt::format("{} has no option {}{}", app.get_name(), option, hint);
+}
+
 std::string wrong_word(const CLI::App& app, const std::string& word) {
-  if (word.starts_with('-')) return fmt::format("{} has no option {}", app.get_name(), word);
+  if (word.starts_with('-')) return wrong_option(app, word);
   const std::vector<std::string> commands = commands_of(app);
+  if (commands.empty()) return fmt::format("{} does not take '{}'", app.get_name(), word);
   const std::string_view meant = nearest_word(word, commands);
   const std::string hint = meant.empty() ? fmt::format("; there are {}", fmt::join(commands, ", "))
                                          : fmt::format("; did you mean {}?", meant);
   return fmt::format("{} has no command '{}'{}", app.get_name(), word, hint);
 }
 
+// The word to speak of: an option that is wrong leaves its value over too.
+const std::string& first_wrong(const std::vector<std::string>& rest) {
+  const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
+    return word.size() > 1 && word.starts_with('-');
+  });
+  return option == rest.end() ? rest.front() : *option;
+}
+
 }  // namespace
 
 std::string describe_wrong_command(const CLI::App* app, const CLI::Error& error) {
   const CLI::App* last = last_understood(app);
-  if (error.get_name() != "RequiredError" || last->get_require_subcommand_min() == 0)
+  const std::vector<std::string> rest = app->remaining(true);
+  // By the code: in place of its name, an error about words that are left over has the command's.
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  const bool missing = code == CLI::ExitCodes::RequiredError;
+  std::string text;
+  if (!rest.empty() && (missing || code == CLI::ExitCodes::ExtrasError))
+    text = wrong_word(*last, first_wrong(rest));
+  else if (missing && last->get_require_subcommand_min() > 0)
+    text = fmt::format("{} needs a command: one of {}", last->get_name(),
+                       fmt::join(commands_of(*last), ", "));
+  else
     return CLI::FailureMessage::simple(app, error);
-  const std::vector<std::string> rest = last->remaining();
-  return (rest.empty() ? fmt::format("{} needs a command: one of {}", last->get_name(),
-                                     fmt::join(commands_of(*last), ", "))
-                       : wrong_word(*last, rest.front())) +
-         "\nRun with --help for more information.\n";
+  return text + "\nRun with --help for more information.\n";
 }
 
 }  // namespace gs

@@ -9,6 +9,8 @@ namespace {
 std::string answer_to(const std::string& line) {
   CLI::App app{"", "gpu-scheduler"};
   app.require_subcommand(1);
+  app.fallthrough();
+  app.add_flag("--verbose");
   CLI::App* sim = app.add_subcommand("sim");
   sim->require_subcommand(1);
   int seed = 0;
@@ -35,6 +37,16 @@ TEST(WrongCommand, AWordThatIsNoCommandIsNamed) {
 TEST(WrongCommand, WhereNoneIsGivenTheyAreListed) {
   EXPECT_EQ(answer_to("sim"), "sim needs a command: one of faults, topo");
   EXPECT_EQ(answer_to(""), "gpu-scheduler needs a command: one of sim, serve");
+}
+
+TEST(WrongCommand, AnOptionThatIsNoneIsNamedAndNotItsValue) {
+  EXPECT_EQ(answer_to("sim faults --sede 3"), "faults has no option --sede; did you mean --seed?");
+  EXPECT_EQ(answer_to("sim faults --sede=3"), "faults has no option --sede; did you mean --seed?");
+  EXPECT_EQ(answer_to("sim faults --seed 3 --verbsoe"),
+            "faults has no option --verbsoe; did you mean --verbose?");
+  EXPECT_EQ(answer_to("sim faults --seed 3 --banana"), "faults has no option --banana");
+  EXPECT_EQ(answer_to("sim faults --seed 3 banana"), "faults does not take 'banana'");
+  EXPECT_EQ(answer_to("serve --seed 3"), "serve has no option --seed");
 }
 
 TEST(WrongCommand, OtherMistakesAreNotTakenForAWrongCommand) {
