@@ -144,6 +144,9 @@ class JobList {
     const std::vector<Branch> branches = filter_.branches(way, is_ordered(way));
     const bool single = branches.size() == 1;
     const bool apart = !single && session_.dialect() == Dialect::Postgres;
+    // What has to be sorted is found first: PostgreSQL would rather walk along the order and hope.
+    const bool first = !is_ordered(way) && session_.dialect() == Dialect::Postgres;
+    if (first) sql << "WITH found AS MATERIALIZED (";
     for (std::size_t i = 0; i < branches.size(); ++i) {
       sql << (i == 0 ? "" : " UNION ALL ") << (apart ? "(" : "") << "SELECT " << seq_of(way)
           << " AS s, " << key_of(way) << " AS k";
@@ -154,8 +157,10 @@ class JobList {
       sql << " LIMIT ";
       sql.bind(most) << ")";
     }
+    if (first) sql << ") SELECT s, k FROM found";
     // A single one is ordered by its own columns, which an index may have in this order.
-    order(sql, single ? key_of(way) : "k", single ? seq_of(way) : "s");
+    const bool own = single && !first;
+    order(sql, own ? key_of(way) : "k", own ? seq_of(way) : "s");
   }
 
   void limit(Sql& sql) const {
