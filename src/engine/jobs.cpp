@@ -138,7 +138,8 @@ void Engine::Impl::set_state(JobId id, JobState state, std::optional<Why> why) {
   const int holds = (state == JobState::Held) - (record.state == JobState::Held);
   if (holds != 0) count_held(record.tenant, holds);
   record.state = state;
-  effects.emplace_back(JobChanged{record.id, to_string(state), std::move(why)});
+  effects.emplace_back(JobChanged{record.id, to_string(state),
+                                  why ? std::make_shared<const Why>(std::move(*why)) : nullptr});
 }
 
 void Engine::Impl::count_held(TenantId tenant, int change) {

@@ -2,7 +2,7 @@
 // happened.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,11 +50,11 @@ struct NominateTasks {
   std::vector<TaskPlace> tasks;
 };
 // The job is now in this state ("waiting", "running", "completed", ...). `why` explains a wait or
-// an end.
+// an end; few changes have one, and it would make every effect eight times as large.
 struct JobChanged {
   std::string job;
   std::string state;
-  std::optional<Why> why;
+  std::shared_ptr<const Why> why;
 };
 
 using Effect = std::variant<StartTasks, StopTasks, NominateTasks, JobChanged>;

@@ -217,13 +217,13 @@ void Desk::on(const JobChanged& effect) {
     if (effect.why && live->row.message.empty()) live->row.message = effect.why->sentence;
     touch(*live);
   } else if (state == "completed") {
-    end(*live, RunState::Completed, effect.why);
+    end(*live, RunState::Completed, effect.why.get());
   } else if (state == "failed") {
-    end(*live, RunState::Failed, effect.why);
+    end(*live, RunState::Failed, effect.why.get());
   } else if (state == "cancelled") {
     const RunState usual =
         live->row.ending == Ending::Fail ? RunState::Failed : RunState::Cancelled;
-    end(*live, live->ended_as.value_or(usual), effect.why);
+    end(*live, live->ended_as.value_or(usual), effect.why.get());
   }
 }
 
@@ -239,7 +239,7 @@ void Desk::back_in_queue(LiveJob& live) {
   live.evicted_by.reset();
 }
 
-void Desk::end(LiveJob& live, RunState state, const std::optional<Why>& why) {
+void Desk::end(LiveJob& live, RunState state, const Why* why) {
   CHECK_MSG(live.processes.empty(),
             "job " + job_id(live.row.seq) + " ended as " + to_string(state) +
                 " while a process of it is there: " + encode_processes(live.processes));

@@ -146,7 +146,7 @@ class Desk {
   void on(const NominateTasks&) {}  // nothing to do until it may start
   void on(const JobChanged& effect);
   void back_in_queue(LiveJob& live);
-  void end(LiveJob& live, RunState state, const std::optional<Why>& why);
+  void end(LiveJob& live, RunState state, const Why* why);
   void set_state(LiveJob& live, RunState state);
   void touch(LiveJob& live);
   void touch_tenant(const std::string& id);

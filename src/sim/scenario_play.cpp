@@ -23,7 +23,7 @@ void Play::remember(const LogEntry& entry) {
     } else if (const auto* changed = std::get_if<JobChanged>(&effect)) {
       JobHistory& job = jobs_[changed->job];
       job.state = changed->state;
-      job.why = changed->why;
+      job.why = changed->why ? std::optional(*changed->why) : std::nullopt;
       if (job.state == "completed" || job.state == "failed" || job.state == "cancelled")
         job.ended = entry.now;
     }

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -266,6 +267,8 @@ int run(const Flags& flags) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // Two threads do all the work, one after the other: with an arena each, both keep their peaks.
+  mallopt(M_ARENA_MAX, 1);
   Kube kube(flags);
   if (Status started = kube.start(); !started) {
     fmt::print(stderr, "gpu-scheduler: {}\n", started.error().message);

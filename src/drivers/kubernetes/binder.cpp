@@ -1,6 +1,7 @@
 #include "drivers/kubernetes/binder.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -15,6 +16,9 @@
 namespace gs::kube {
 namespace {
 
+// More than there are requests in flight, so that none waits for us. The rest are orders still: a
+// request is several times as large, and thousands may be ordered at once.
+constexpr std::size_t kPodsAtOnce = 256;
 constexpr Duration kFirstEvictionWait = seconds(1), kLongestEvictionWait = seconds(30);
 
 std::string key_of(const PodName& pod) { return pod.ns + "/" + pod.name; }
@@ -64,7 +68,8 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
     };
     std::vector<Held> held;
     std::size_t open = 0;
-    int tries = 100;  // of Bindings that are sent again
+    bool is_counted = true;  // among those under way
+    int tries = 100;         // of Bindings that are sent again
   };
   using WorkPtr = std::shared_ptr<Work>;
 
@@ -78,7 +83,10 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
         leases(api, options.lease_namespace, options.identity, clock),
         claims(api) {}
 
-  void bind(Bind order);
+  void begin_some();
+  void begin(Bind order);
+  void make_way(const WorkPtr& work);
+  void end(const WorkPtr& work);
   void take(const WorkPtr& work, std::size_t pod, int gpu, const GpuHolder& holder);
   void leases_done(const WorkPtr& work);
   void volume_done(const WorkPtr& work, std::size_t pod, BindFailure failure, std::string message);
@@ -103,6 +111,8 @@ struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
   const LeaseGone lease_gone;
   GpuLeases leases;
   ClaimBinder claims;
+  std::deque<Bind> waiting;
+  std::size_t under_way = 0;  // pods
   std::set<std::string> evicting;
   bool stopped = false;
 };
@@ -115,7 +125,10 @@ Binder::~Binder() {
   impl_->claims.stop();
 }
 
-void Binder::bind(Bind order) { impl_->bind(std::move(order)); }
+void Binder::bind(Bind order) {
+  impl_->waiting.push_back(std::move(order));
+  impl_->begin_some();
+}
 void Binder::release(Release order) { impl_->release(order); }
 void Binder::break_lease(Break order) { impl_->break_lease(order); }
 void Binder::evict(Evict order) {
@@ -124,7 +137,16 @@ void Binder::evict(Evict order) {
 
 // ---------------------------------------------------------------- leases, volumes, bindings
 
-void Binder::Impl::bind(Bind order) {
+void Binder::Impl::begin_some() {
+  while (!waiting.empty() && under_way < kPodsAtOnce) {
+    Bind order = std::move(waiting.front());
+    waiting.pop_front();
+    begin(std::move(order));
+  }
+}
+
+void Binder::Impl::begin(Bind order) {
+  under_way += order.pods.size();
   auto work = std::make_shared<Work>();
   work->order = std::move(order);
   work->result.id = work->order.id;
@@ -174,7 +196,8 @@ void Binder::Impl::leases_done(const WorkPtr& work) {
                     self->volume_done(work, i, failure, std::move(message));
                   });
     }
-  if (--work->open == 0) volumes_done(work);
+  if (--work->open == 0) return volumes_done(work);
+  make_way(work);  // a volume may take minutes to be made
 }
 
 // One of the pods can't have what it needs: none is bound.
@@ -184,7 +207,17 @@ void Binder::Impl::give_up(const WorkPtr& work) {
     if (pods[i].failure == BindFailure::None) pods[i].failure = BindFailure::Sibling;
     give_back(work, i, nullptr);
   }
+  end(work);
+}
+
+void Binder::Impl::make_way(const WorkPtr& work) {
+  if (std::exchange(work->is_counted, false)) under_way -= work->order.pods.size();
+  if (!stopped) begin_some();
+}
+
+void Binder::Impl::end(const WorkPtr& work) {
   if (!stopped) done(std::move(work->result));
+  make_way(work);
 }
 
 // ---------------------------------------------------------------- volumes
@@ -286,7 +319,7 @@ void Binder::Impl::pod_done(const WorkPtr& work, std::size_t pod, BindFailure fa
   work->result.pods[pod].failure = failure;
   work->result.pods[pod].message = std::move(message);
   if (failure != BindFailure::None) give_back(work, pod, now);
-  if (--work->open == 0 && !stopped) done(std::move(work->result));
+  if (--work->open == 0) end(work);
 }
 
 // But not the lease of a GPU that the pod has after all, by another scheduler's hand.

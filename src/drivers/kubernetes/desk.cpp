@@ -90,7 +90,7 @@ void Desk::cycle() {
     refresh_families();
     put_dirty_nodes();
     turned_back_ = 0;
-    for (Effect& effect : engine_->tick(now_)) effects_.push_back(std::move(effect));
+    take_in(engine_->tick(now_));
     settle();
     solve_turned_back();
     settle();
@@ -136,8 +136,17 @@ std::vector<Order> Desk::take() {
 Status Desk::tell(const Command& command) {
   Result<Effects> effects = engine_->handle(command, now_);
   if (!effects) return effects.error();
-  for (Effect& effect : *effects) effects_.push_back(std::move(effect));
+  take_in(std::move(*effects));
   return ok_status();
+}
+
+// A cycle has thousands of effects: they are taken over as they are.
+void Desk::take_in(Effects effects) {
+  if (effects_.empty())
+    effects_ = std::move(effects);
+  else
+    effects_.insert(effects_.end(), std::move_iterator(effects.begin()),
+                    std::move_iterator(effects.end()));
 }
 
 // Working off an effect may tell the engine something, which has effects of its own.

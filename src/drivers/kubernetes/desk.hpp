@@ -86,7 +86,7 @@ class Desk {
   std::vector<Order> take();
 
   // --- what the API server says ---
-  void put(const Pod& pod);
+  void put(Pod pod);
   void remove_pod(const std::string& uid);
   // In the engine's words, as if nobody but us used it.
   void put_node(gs::Node node, DevicesInUse in_use);
@@ -144,7 +144,7 @@ class Desk {
     std::string gang;  // "namespace/name"; empty: a pod by itself
     int min = 1;       // members without which it does not start
     TopologyWish topology;
-    std::vector<TaskRequest> groups;    // as the pods ask, without marks
+    std::vector<SharedRequest> groups;  // as the pods ask, without marks
     std::vector<std::string> families;  // by group; empty: no rule concerns it
     std::vector<Slot> slots;
     Instant untie_at;
@@ -223,6 +223,7 @@ class Desk {
 
   // --- engine (desk.cpp) ---
   Status tell(const Command& command);  // its effects wait for settle()
+  void take_in(Effects effects);
   void settle();
   void on(const StartTasks& effect);
   void on(const StopTasks& effect);
@@ -375,7 +376,7 @@ class Desk {
   std::map<std::string, BudgetRecord> budgets_;  // by "namespace/name"
   std::set<std::string> dirty_budgets_;
   std::map<std::string, int> guards_;  // of units that are the last to leave: budgets
-  std::vector<Effect> effects_;
+  Effects effects_;
   std::vector<Order> orders_;
   std::uint64_t last_bind_ = 0;
   std::uint64_t last_gang_ = 0;

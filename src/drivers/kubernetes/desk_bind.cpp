@@ -12,7 +12,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
   for (const std::size_t index : slots) {
     Slot& slot = unit.slots[index];
     const PodRecord& record = pods_.at(slot.pod);
-    const GpuRequest& gpu = record.ask.request.gpu;
+    const GpuRequest& gpu = record.ask.request->gpu;
     PodPlace place;
     place.pod = name_of(record.pod);
     place.resource_version = record.pod.meta.resource_version;

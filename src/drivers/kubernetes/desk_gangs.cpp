@@ -73,15 +73,15 @@ std::size_t Desk::try_beside(Unit& unit, const std::vector<std::size_t>& tried,
   Job job = job_of(unit, pods_.at(unit.slots.front().pod));
   job.id = "plan of " + unit.id;
   std::vector<PodRules::Beside> tied;
-  std::vector<std::pair<std::string, TaskRequest>> groups;
-  const auto add = [&](const std::string& key, const TaskRequest& request) {
+  std::vector<std::pair<std::string, SharedRequest>> groups;
+  const auto add = [&](const std::string& key, const SharedRequest& request) {
     std::size_t at = 0;
     while (at < groups.size() && (groups[at].first != key || groups[at].second != request)) ++at;
     if (at == groups.size()) {
       groups.emplace_back(key, request);
       Group group;
       group.name = "group-" + std::to_string(at);
-      group.request = marked(request, key);
+      group.request = marked(*request, key);
       group.count = 0;
       job.groups.push_back(std::move(group));
     }

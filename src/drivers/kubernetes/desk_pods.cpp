@@ -7,19 +7,20 @@
 
 namespace gs::kube {
 
-void Desk::put(const Pod& pod) {
-  const std::string& uid = pod.meta.uid;
-  if (pod.ended() && !pods_.contains(uid)) return;
+void Desk::put(Pod now) {
+  const std::string uid = now.meta.uid;
+  if (now.ended() && !pods_.contains(uid)) return;
   PodRecord& record = pods_[uid];
-  const bool changed = record.pod.meta.resource_version != pod.meta.resource_version;
-  const bool relabelled = record.pod.meta.labels != pod.meta.labels ||
-                          record.pod.meta.deleted.has_value() != pod.meta.deleted.has_value();
+  const bool changed = record.pod.meta.resource_version != now.meta.resource_version;
+  const bool relabelled = record.pod.meta.labels != now.meta.labels ||
+                          record.pod.meta.deleted.has_value() != now.meta.deleted.has_value();
   const std::string stood = relabelled ? rules_.lift(uid) : std::string{};
-  record.pod = pod;
+  record.pod = std::move(now);
+  const Pod& pod = record.pod;
   if (!pod.node_name.empty() && !pod.ended())
-    count_in(record.pod, pod.node_name);
+    count_in(pod, pod.node_name);
   else if (!stood.empty())
-    rules_.place(record.pod, stood);
+    rules_.place(pod, stood);
   record.ours = is_ours(pod);
   if (!pod.node_name.empty()) nodes_[pod.node_name].pods.insert(uid);
   if (!pod.host_ports.empty()) offer_ports(pod);
@@ -95,13 +96,14 @@ void Desk::form_adopted(PodRecord& record) {
   ask(record);
   // It runs where it was put: what it once asked for does not matter any more, what it holds does.
   const std::vector<int> gpus = devices_of(record);
-  TaskRequest& request = record.ask.request;
+  TaskRequest request = *record.ask.request;
   if (request.gpu.sharing != Sharing::Mig) request.gpu.count = static_cast<int>(gpus.size());
   request.gpu.pinned_ids.clear();
   if (!request.gpu.pin_group.empty()) {  // those that it shares them with may come yet
     request.gpu.pinned_ids = gpus;
     request.only_nodes = {record.pod.node_name};
   }
+  record.ask.request = SharedRequest(std::move(request));
   form_single(record);
 }
 

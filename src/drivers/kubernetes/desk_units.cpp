@@ -41,7 +41,7 @@ Status Desk::enter(const Unit& unit, const PodRecord& first) {
   for (std::size_t g = 0; g < unit.groups.size(); ++g) {
     Group group;
     group.name = "group-" + std::to_string(g);
-    group.request = marked(unit.groups[g], unit.families[g]);
+    group.request = marked(*unit.groups[g], unit.families[g]);
     group.count =
         static_cast<int>(std::count_if(unit.slots.begin(), unit.slots.end(), [&](const Slot& slot) {
           return slot.task.group == static_cast<int>(g);

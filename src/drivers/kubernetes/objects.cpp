@@ -52,8 +52,10 @@ PodAsk Objects::ask(const Pod& pod) {
   const RequestContext context{claim, owners, pin ? &*pin : nullptr, known_domains(pod, owners)};
   Result<TaskReading> reading = task_request(pod, context);
   if (reading) {
-    ask.request = std::move(reading->request);
-    ask.request.gpu.pin_group = pin_group;
+    reading->request.gpu.pin_group = pin_group;
+    if (reading->request != *last_request_)
+      last_request_ = SharedRequest(std::move(reading->request));
+    ask.request = last_request_;
   } else {
     waits(ask, "InvalidRequest", reading.error().message);
   }

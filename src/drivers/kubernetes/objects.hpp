@@ -99,6 +99,7 @@ class Objects {
   std::map<std::string, gs::Node> read_nodes_;
   std::set<std::string> domains_;  // known ones; empty: to be gathered
   bool domains_changed_ = false;   // since concerned_by() told of it
+  SharedRequest last_request_;     // pods that ask for the same come one after the other
 
   // Who refers to what. Pods leave with forget_pod().
   std::map<Key, std::set<std::string>> by_claim_, by_group_, by_owner_, by_namespace_, by_node_,

@@ -53,7 +53,7 @@ TEST(Objects, a_pod_waits_for_its_claim_and_is_looked_at_again) {
   EXPECT_EQ(objects.put(*claim), Uids{"uid-a"});
   const PodAsk ask = objects.ask(one);
   EXPECT_EQ(ask.waits_for, "");
-  EXPECT_EQ(ask.request.gpu.count, 2);
+  EXPECT_EQ(ask.request->gpu.count, 2);
   objects.forget_pod("uid-a");
   EXPECT_TRUE(objects.remove_claim("ml", "two").empty());
 }
@@ -99,14 +99,14 @@ TEST(Objects, replicas_get_the_lowest_free_line_of_their_map) {
   Objects objects{SchedulerConfig{}};
   ASSERT_TRUE(objects.put(node("n1", 4)).has_value());
   const std::string map = "0=n1:0\n1=n1:1,2\n";
-  EXPECT_EQ(objects.ask(replica("x", map)).request.gpu.pinned_ids, std::vector<int>{0});
-  EXPECT_EQ(objects.ask(replica("y", map)).request.gpu.pinned_ids, (std::vector<int>{1, 2}));
+  EXPECT_EQ(objects.ask(replica("x", map)).request->gpu.pinned_ids, std::vector<int>{0});
+  EXPECT_EQ(objects.ask(replica("y", map)).request->gpu.pinned_ids, (std::vector<int>{1, 2}));
   const PodAsk third = objects.ask(replica("z", map));
   EXPECT_EQ(third.reason, "BadSchedulingMap");
   EXPECT_NE(third.waits_for.find("no line for index 2"), std::string::npos) << third.waits_for;
   objects.forget_pod("uid-x");
   objects.forget_pod("uid-z");
-  EXPECT_EQ(objects.ask(replica("z", map)).request.gpu.pinned_ids, std::vector<int>{0});
+  EXPECT_EQ(objects.ask(replica("z", map)).request->gpu.pinned_ids, std::vector<int>{0});
   EXPECT_EQ(objects.ask(replica("y", map)).index, 1) << "it keeps what it was given";
 }
 

@@ -1,15 +1,37 @@
 // What a pod asks for, once everything that it refers to is known.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "model/job.hpp"
 
 namespace gs::kube {
 
+// A request that is read where it is kept: thousands of pods ask for the same.
+class SharedRequest {
+ public:
+  SharedRequest() = default;
+  explicit SharedRequest(TaskRequest request)
+      : request_(std::make_shared<const TaskRequest>(std::move(request))) {}
+
+  const TaskRequest& operator*() const { return request_ ? *request_ : empty(); }
+  const TaskRequest* operator->() const { return &**this; }
+  bool operator==(const SharedRequest& other) const {
+    return request_ == other.request_ || **this == *other;
+  }
+
+ private:
+  static const TaskRequest& empty() {
+    static const TaskRequest nothing;
+    return nothing;
+  }
+  std::shared_ptr<const TaskRequest> request_;
+};
+
 struct PodAsk {
-  TaskRequest request;
+  SharedRequest request;
   std::string tenant;
   int priority = 0;  // the engine's
   std::string gang;  // "namespace/name"; empty: the pod goes by itself

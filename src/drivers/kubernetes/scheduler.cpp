@@ -137,13 +137,14 @@ void Scheduler::run() {
       if (stopping_) return;
       news.swap(inbox_);
     }
-    turn(news);
+    turn(std::move(news));
   }
 }
 
-void Scheduler::turn(const std::vector<News>& news) {
+void Scheduler::turn(std::vector<News> news) {
   desk_.begin(clock_());
-  for (const News& one : news) one();
+  for (News& one : news) std::exchange(one, nullptr)();  // what it brought has gone to the desk
+  news = {};
   if (desk_.wants_cycle()) {
     const auto begin = std::chrono::steady_clock::now();
     desk_.cycle();
@@ -170,18 +171,19 @@ void Scheduler::bind_ended(const BindDone& done) {
   desk_.done(done);
 }
 
-void Scheduler::pod_seen(const Pod& pod) {
+void Scheduler::pod_seen(Pod pod) {
   if (pod.node_name.empty() && desk_.is_ours(pod)) metrics_.waits(pod, desk_.now());
-  desk_.put(pod);
-  if (pod.ended()) reconsider(objects_.forget_pod(pod.meta.uid));
+  const std::string ended = pod.ended() ? pod.meta.uid : std::string{};
+  desk_.put(std::move(pod));
+  if (!ended.empty()) reconsider(objects_.forget_pod(ended));
 }
 
 void Scheduler::carry_out(std::vector<Order> orders) {
   if (orders.empty()) return;
-  api_.loop().post([this, orders = std::move(orders)] {
+  api_.loop().post([this, orders = std::move(orders)]() mutable {
     if (binder_ == nullptr) return;
-    for (const Order& order : orders) {
-      if (const auto* bind = std::get_if<Bind>(&order)) binder_->bind(*bind);
+    for (Order& order : orders) {
+      if (auto* bind = std::get_if<Bind>(&order)) binder_->bind(std::move(*bind));
       if (const auto* release = std::get_if<Release>(&order)) binder_->release(*release);
       if (const auto* breaks = std::get_if<Break>(&order)) binder_->break_lease(*breaks);
       if (const auto* evict = std::get_if<Evict>(&order)) {
@@ -233,7 +235,7 @@ void Scheduler::follow_pods() {
       });
     Result<Pod> pod = decode_pod(change.object);
     if (!readable(pod, change, "Pod")) return;
-    post([this, pod = std::move(*pod)] { pod_seen(pod); });
+    post([this, pod = std::move(*pod)]() mutable { pod_seen(std::move(pod)); });
   });
 }
 
@@ -253,7 +255,7 @@ void Scheduler::follow_nodes() {
       });
     Result<Node> node = decode_node(change.object);
     if (!readable(node, change, "Node")) return;
-    post([this, node = std::move(*node)] { put_node(objects_.put(node)); });
+    post([this, node = std::move(*node)]() mutable { put_node(objects_.put(std::move(node))); });
   });
   const Resource reports{"gpu.scheduling", "v1", "gpunodestatuses", false};
   follow(reports, {}, {}, [this](const ObjectChange& change) {
@@ -262,7 +264,9 @@ void Scheduler::follow_nodes() {
           [this, name = std::string(change.name)] { put_node(objects_.remove_node_status(name)); });
     Result<GpuNodeStatus> status = decode_node_status(change.object);
     if (!readable(status, change, "GpuNodeStatus")) return;
-    post([this, status = std::move(*status)] { put_node(objects_.put(status)); });
+    post([this, status = std::move(*status)]() mutable {
+      put_node(objects_.put(std::move(status)));
+    });
   });
 }
 

@@ -63,9 +63,9 @@ class Scheduler {
 
   void post(News news);
   void run();
-  void turn(const std::vector<News>& news);
+  void turn(std::vector<News> news);
   void bind_ended(const BindDone& done);
-  void pod_seen(const Pod& pod);
+  void pod_seen(Pod pod);
   void carry_out(std::vector<Order> orders);
   void follow(Resource resource, std::string name_space, std::string selector,
               Reflector::Handler handler, Need need = Need::Always, std::string name = {});

@@ -23,18 +23,20 @@ PodAsk ask_of(const Pod& pod) {
   ask.tenant = "team";
   ask.priority = 10'000 + pod.priority;
   const Result<PodResources> takes = pod_resources(pod);
-  ask.request.resources = takes->resources;
-  ask.request.gpu.count = takes->gpus;
+  TaskRequest request;
+  request.resources = takes->resources;
+  request.gpu.count = takes->gpus;
   if (const std::string* gang = pod.meta.annotation(kTestGang)) {
     ask.gang = pod.meta.ns + "/" + *gang;
     ask.gang_size = std::stoi(*pod.meta.annotation(kTestSize));
   }
   if (const std::string* pin = pod.meta.annotation(kTestPin)) {
     const Result<Allocated> devices = parse_allocated(*pin);
-    ask.request.only_nodes = {devices->node};
-    ask.request.gpu.pinned_ids = devices->gpus;
-    ask.request.gpu.pin_group = *pod.meta.annotation(kTestPinGroup);
+    request.only_nodes = {devices->node};
+    request.gpu.pinned_ids = devices->gpus;
+    request.gpu.pin_group = *pod.meta.annotation(kTestPinGroup);
   }
+  ask.request = SharedRequest(std::move(request));
   return ask;
 }
 

@@ -1,0 +1,87 @@
+#include "drivers/kubernetes/binder.hpp"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "drivers/kubernetes/api_server_test.hpp"
+
+namespace gs::kube {
+namespace {
+
+using namespace testing_api;
+
+constexpr std::uint64_t kMany = 300;  // more than are worked on at once
+
+Bind order_of(std::uint64_t id) {
+  PodPlace place;
+  place.pod = {"ml", "pod-" + std::to_string(id), "uid-" + std::to_string(id)};
+  place.node = "n1";
+  place.gpus = {0};
+  return {id, {std::move(place)}};
+}
+
+// A binder without leases on a client of its own, and how often each order was answered.
+class Bound {
+ public:
+  explicit Bound(ApiServer& server) : client(server.access()) {
+    client.loop.post([this] {
+      binder = std::make_unique<Binder>(
+          *client.api, BinderOptions{false, "gpu-scheduler", "us"}, [] { return Instant{1}; },
+          [this](const BindDone& done) {
+            const std::lock_guard lock(mutex);
+            ++answers[done.id];
+          },
+          [](const std::string&) {});
+    });
+  }
+  ~Bound() {
+    std::atomic<bool> gone = false;
+    client.loop.post([&] {
+      binder.reset();
+      gone = true;
+    });
+    EXPECT_TRUE(comes_true([&] { return gone.load(); }));
+  }
+  void order(Bind order) {
+    client.loop.post([this, order = std::move(order)] { binder->bind(order); });
+  }
+  std::map<std::uint64_t, int> answered() {
+    const std::lock_guard lock(mutex);
+    return answers;
+  }
+
+  std::mutex mutex;
+  std::map<std::uint64_t, int> answers;
+  std::unique_ptr<Binder> binder;
+  Client client;
+};
+
+TEST(Binder, each_of_many_orders_gets_one_answer) {
+  ApiServer server(
+      [](const HttpRequest&, Exchange& exchange) { exchange.answer(answer(201, "{}")); });
+  Bound bound(server);
+  for (std::uint64_t id = 1; id <= kMany; ++id) bound.order(order_of(id));
+  EXPECT_TRUE(comes_true([&] { return bound.answered().size() == kMany; }))
+      << bound.answered().size();
+  for (const auto& [id, times] : bound.answered()) EXPECT_EQ(times, 1) << id;
+}
+
+TEST(Binder, who_waits_for_a_volume_keeps_nobody_from_being_bound) {
+  ApiServer server([](const HttpRequest& request, Exchange& exchange) {
+    const bool claim = request.message.target().find("volumeclaims") != std::string::npos;
+    exchange.answer(answer(claim ? 200 : 201, claim ? R"({"metadata":{"uid":"c1"}})" : "{}"));
+  });
+  Bound bound(server);
+  for (std::uint64_t id = 1; id <= kMany; ++id) {
+    Bind waits = order_of(id);
+    waits.pods[0].volumes = {{"data", "c1", {}, {}}};
+    bound.order(std::move(waits));
+  }
+  bound.order(order_of(kMany + 1));
+  EXPECT_TRUE(comes_true([&] { return bound.answered().contains(kMany + 1); }));
+  EXPECT_EQ(bound.answered().size(), 1U);
+}
+
+}  // namespace
+}  // namespace gs::kube
