@@ -59,25 +59,29 @@ class JobList {
     return {query_.sort == JobSort::Name ? By::Name : By::Priority};
   }
 
-  // The filter that lets the fewest through.
+  // The filter that lets the fewest through. Where there is only one, what is counted is told as
+  // the total; more than that is counted only if the walk along the order does not end the search.
   Result<Way> choose() {
     std::vector<Way> ways = filter_.ways();
     if (ways.empty()) return along_the_order();
-    const bool no_choice = ways.size() == 1 && (is_ordered(ways[0]) || order_finds(ways[0]));
-    const std::int64_t bound = (no_choice ? kCountLimit : kSortLimit) + 1;
     for (Way& way : ways) {
-      const Branch branch = filter_.branches(way, false)[0];
-      Sql sql;
-      sql << "SELECT count(*) FROM (SELECT 1 AS n FROM " << branch.source << " WHERE ";
-      filter_.own_condition(sql, way, branch);
-      sql << " LIMIT ";
-      sql.bind(bound) << ") found";
-      const Result<std::int64_t> size = number(sql);
+      const Result<std::int64_t> size = size_of(way, ways.size() == 1 ? kCountLimit : kSortLimit);
       if (!size) return size.error();
       way.size = *size;
     }
     return *std::min_element(ways.begin(), ways.end(),
                              [](const Way& a, const Way& b) { return a.size < b.size; });
+  }
+
+  // Up to one more than the limit.
+  Result<std::int64_t> size_of(const Way& way, std::int64_t limit) {
+    const Branch branch = filter_.branches(way, false)[0];
+    Sql sql;
+    sql << "SELECT count(*) FROM (SELECT 1 AS n FROM " << branch.source << " WHERE ";
+    filter_.own_condition(sql, way, branch);
+    sql << " LIMIT ";
+    sql.bind(limit + 1) << ") found";
+    return number(sql);
   }
 
   // The order's own index tells these states apart.
@@ -91,7 +95,10 @@ class JobList {
     if (is_ordered(way) || way.size <= kSortGladly) return read(page_of(way));
     Result<std::vector<JobRow>> found = read(short_walk());
     if (!found || static_cast<std::int64_t>(found->size()) > limit_) return found;
-    return read(page_of(way.size <= kSortLimit ? way : along_the_order()));
+    const bool is_known = filter_.ways().size() > 1 || way.size <= kCountLimit;
+    const Result<std::int64_t> size = is_known ? way.size : size_of(way, kSortLimit);
+    if (!size) return size.error();
+    return read(page_of(*size <= kSortLimit ? way : along_the_order()));
   }
 
   // The label's own number, where it leads: so its index gives the order.
