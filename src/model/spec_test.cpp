@@ -5,13 +5,18 @@
 namespace gs {
 namespace {
 
-// What is wrong with a job that is right but for this change; "ok" where nothing is.
-template <typename Change>
-std::string wrong(Change change) {
+JobSpec good_spec() {
   JobSpec spec;
   spec.tenant_id = "tenant-1";
   spec.name = "train";
   spec.command = {"true"};
+  return spec;
+}
+
+// What is wrong with a job that is right but for this change; "ok" where nothing is.
+template <typename Change>
+std::string wrong(Change change) {
+  JobSpec spec = good_spec();
   change(spec);
   const Status status = validate(spec);
   return status ? "ok" : status.error().message;
@@ -46,10 +51,7 @@ TEST(JobSpec, WhatIsValidIsAValidJobForTheEngine) {
     for (const int nodes : {0, 1, 2, 8})
       for (const bool gang : {false, true})
         for (const int milli : {0, 500, 1000}) {
-          JobSpec spec;
-          spec.tenant_id = "tenant-1";
-          spec.name = "train";
-          spec.command = {"true"};
+          JobSpec spec = good_spec();
           spec.gpu_count = gpus;
           spec.nodes = nodes;
           spec.gang_scheduling = gang;
