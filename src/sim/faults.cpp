@@ -12,6 +12,7 @@
 
 #include "sim/apart.hpp"
 #include "sim/describe.hpp"
+#include "sim/interrupt.hpp"
 #include "sim/shrink.hpp"
 
 namespace gs {
@@ -86,7 +87,8 @@ SeedResult run_checked(std::uint64_t seed, std::uint64_t steps, volatile std::ui
   return result;
 }
 
-std::vector<SeedResult> run_seeds(const FaultsOptions& options) {
+// All seeds, or those that were played when somebody lost patience.
+std::vector<SeedResult> run_seeds(const FaultsOptions& options, const Interrupt& interrupt) {
   const Progress progress(options.seeds);
   std::vector<SeedResult> results;
   std::uint64_t failed = 0;
@@ -94,13 +96,15 @@ std::vector<SeedResult> run_seeds(const FaultsOptions& options) {
   run_all_apart(
       options.seeds, options.jobs > 0 ? options.jobs : cores,
       [&](std::size_t i, volatile std::uint64_t* playing) {
+        Interrupt::not_here();
         return to_json(run_checked(options.seed + i, options.steps, playing));
       },
       [&](std::size_t i, const ApartResult& apart) {
+        if (interrupt.came() && apart.died) return false;  // Ctrl-C reaches the children too
         results.push_back(from_answer(options.seed + i, apart));
         failed += results.back().finding ? 1 : 0;
         progress.show(results.size(), failed);
-        return true;
+        return !interrupt.came();
       });
   std::sort(results.begin(), results.end(),
             [](const SeedResult& a, const SeedResult& b) { return a.seed < b.seed; });
@@ -177,7 +181,10 @@ void print_table(const std::vector<SeedResult>& results, const FaultsOptions& op
 }
 
 void print_json(const std::vector<SeedResult>& results, const FaultsOptions& options) {
-  Json out{{"steps", options.steps}, {"findings", 0}, {"seeds", Json::array()}};
+  Json out{{"steps", options.steps},
+           {"complete", results.size() == options.seeds},
+           {"findings", 0},
+           {"seeds", Json::array()}};
   int findings = 0;
   for (const SeedResult& r : results) {
     Json j = Json::parse(to_json(r));
@@ -195,15 +202,21 @@ void print_json(const std::vector<SeedResult>& results, const FaultsOptions& opt
 }  // namespace
 
 int run_faults(const FaultsOptions& options) {
-  const std::vector<SeedResult> results = run_seeds(options);
+  const std::vector<SeedResult> results = [&] {
+    const Interrupt interrupt;  // the shrinking that may follow is left at once
+    return run_seeds(options, interrupt);
+  }();
+  const bool complete = results.size() == options.seeds;
+  if (!complete)
+    fmt::print(stderr, "interrupted: {} of {} seeds were played\n", results.size(), options.seeds);
   if (options.json)
     print_json(results, options);
   else
     print_table(results, options);
-  return std::none_of(results.begin(), results.end(),
-                      [](const SeedResult& r) { return r.finding.has_value(); })
-             ? 0
-             : 1;
+  if (std::any_of(results.begin(), results.end(),
+                  [](const SeedResult& r) { return r.finding.has_value(); }))
+    return 1;
+  return complete ? 0 : Interrupt::kExitCode;
 }
 
 void add_faults(CLI::App& sim, int& exit_code) {

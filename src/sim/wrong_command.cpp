@@ -54,6 +54,26 @@ std::string wrong_word(const CLI::App& app, const std::string& word) {
   return fmt::format("{} has no command '{}'{}", app.get_name(), word, hint);
 }
 
+std::string_view described(const std::string& type) {
+  if (type == "INT") return "a whole number";
+  if (type == "UINT") return "a whole number of 0 or more";
+  if (type == "FLOAT") return "a number";
+  return "another value";
+}
+
+// "--gpus takes a whole number, not 'four'"; nothing where the error is about another thing.
+std::string wrong_value(const CLI::App* app, const CLI::Error& error) {
+  for (; app != nullptr; app = app->get_parent())
+    for (const CLI::Option* one : app->get_options()) {
+      const std::vector<std::string> given = one->results();
+      const CLI::ConversionError told(one->get_name(), given);
+      if (given.empty() || std::string_view(error.what()) != told.what()) continue;
+      return fmt::format("{} takes {}, not '{}'", one->get_name(), described(one->get_type_name()),
+                         fmt::join(given, " "));
+    }
+  return {};
+}
+
 // The word to speak of: an option that is wrong leaves its value over too.
 const std::string& first_wrong(const std::vector<std::string>& rest) {
   const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
@@ -76,8 +96,9 @@ std::string describe_wrong_command(const CLI::App* app, const CLI::Error& error)
   else if (missing && last->get_require_subcommand_min() > 0)
     text = fmt::format("{} needs a command: one of {}", last->get_name(),
                        fmt::join(commands_of(*last), ", "));
-  else
-    return CLI::FailureMessage::simple(app, error);
+  else if (code == CLI::ExitCodes::ConversionError)
+    text = wrong_value(last, error);
+  if (text.empty()) return CLI::FailureMessage::simple(app, error);
   return text + "\nRun with --help for more information.\n";
 }
 

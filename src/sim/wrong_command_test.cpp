@@ -49,6 +49,13 @@ TEST(WrongCommand, AnOptionThatIsNoneIsNamedAndNotItsValue) {
   EXPECT_EQ(answer_to("serve --seed 3"), "serve has no option --seed");
 }
 
+TEST(WrongCommand, AValueOfTheWrongKindIsNamedWithWhatIsTaken) {
+  EXPECT_EQ(answer_to("sim faults --seed four"), "--seed takes a whole number, not 'four'");
+  EXPECT_EQ(answer_to("sim faults --seed 1.5"), "--seed takes a whole number, not '1.5'");
+  EXPECT_EQ(answer_to("sim faults --seed 99999999999"),
+            "--seed takes a whole number, not '99999999999'");
+}
+
 TEST(WrongCommand, OtherMistakesAreNotTakenForAWrongCommand) {
   EXPECT_EQ(answer_to("sim faults"), "--seed is required");
   EXPECT_EQ(answer_to("sim faults --seed 3"), "understood");
