@@ -19,7 +19,7 @@ TEST := python3 scripts/test.py
 .PHONY: help setup setup-build build demo demo-stop demo-sim test lint fmt bench bench-submit bench-scale bench-kube \
         asan tsan fuzz sim clean debug release \
         test-layers test-lint test-unit test-scenarios test-integration test-kube test-kube-oldest kube-tools \
-        test-yardsticks test-asan test-tsan asan-integration tsan-integration \
+        test-yardsticks test-asan test-tsan asan-integration tsan-integration asan-kube tsan-kube \
         docker docker-webhook docker-agent docker-build deploy deploy-manifests helm-lint
 
 help: ## List the targets
@@ -94,6 +94,12 @@ asan-integration: setup ## The integration tests with programs under AddressSani
 
 tsan-integration: setup ## The integration tests with programs under ThreadSanitizer
 	@$(TEST) tsan_integration
+
+asan-kube: setup ## The tests on a real control plane with programs under AddressSanitizer
+	@$(TEST) asan_kube
+
+tsan-kube: setup ## The tests on a real control plane with programs under ThreadSanitizer
+	@$(TEST) tsan_kube
 
 asan: test-asan ## Unit tests and scenarios under AddressSanitizer and UBSan
 

@@ -198,22 +198,31 @@ def integration(run):
         run.command("integration", test.stem, ["python3", str(test.relative_to(ROOT))])
 
 
-def kube(run):
-    """The Kubernetes side on a real control plane; KUBE_VERSION names another version."""
-    tests = [str(test.relative_to(ROOT)) for test in sorted((ROOT / "tests/kube").glob("*_test.py"))]
+def kube_tests():
+    return sorted((ROOT / "tests/kube").glob("*_test.py"))
+
+
+def kube_toolchain(run, stage, tests):
+    """Builds the programs of the control plane; False, with the tests skipped, where it can't."""
     command = ["python3", "scripts/kube_toolchain.py"]
-    print(f"      {'kube':11}  programs of the control plane (some minutes the first time) ...",
+    print(f"      {stage:11}  programs of the control plane (some minutes the first time) ...",
           flush=True)
-    code, output, seconds = run.execute("kube", "toolchain", command)
+    code, output, seconds = run.execute(stage, "toolchain", command)
     if code == TOOLCHAIN_UNAVAILABLE:
         why = output.strip().splitlines()[-1]
         for test in tests:
-            run.skip("kube", pathlib.Path(test).stem, why)
-        return
-    run.add(Check("kube", "toolchain", int(code == 0), int(code != 0), 0, seconds), output)
-    if code == 0 and run.build("kube", "release"):
+            run.skip(stage, test.stem, why)
+        return False
+    run.add(Check(stage, "toolchain", int(code == 0), int(code != 0), 0, seconds), output)
+    return code == 0
+
+
+def kube(run):
+    """The Kubernetes side on a real control plane; KUBE_VERSION names another version."""
+    tests = kube_tests()
+    if kube_toolchain(run, "kube", tests) and run.build("kube", "release"):
         for test in tests:
-            run.command("kube", pathlib.Path(test).stem, ["python3", test])
+            run.command("kube", test.stem, ["python3", str(test.relative_to(ROOT))])
 
 
 def yardsticks(run):
@@ -259,9 +268,9 @@ def sanitized(run, stage, preset, prefix=()):
         run_scenarios(run, stage, preset, SANITIZER_ENVIRONMENT, prefix)
 
 
-def sanitized_integration(run, stage, preset, prefix=()):
-    """The integration tests with sanitized programs. What a server reports fails the stage, whatever
-    the test that started it says."""
+def sanitized_programs(run, stage, preset, tests, prefix=()):
+    """Tests that start our programs, with sanitized ones. What such a program reports fails the
+    stage, whatever the test that started it says."""
     if not run.build(stage, preset):
         return
     reports = ROOT / "build" / preset / "reports"
@@ -269,7 +278,7 @@ def sanitized_integration(run, stage, preset, prefix=()):
     reports.mkdir()
     environment = {name: f"{options}:log_path={reports / name.lower()}"
                    for name, options in SANITIZER_ENVIRONMENT.items()}
-    for test in integration_tests():
+    for test in tests:
         run.command(stage, test.stem, [*prefix, "python3", str(test.relative_to(ROOT))],
                     {**environment, "BUILD": f"build/{preset}"})
     found = sorted(reports.iterdir())
@@ -286,11 +295,27 @@ def tsan(run):
 
 
 def asan_integration(run):
-    sanitized_integration(run, "asan_integration", "asan")
+    sanitized_programs(run, "asan_integration", "asan", integration_tests())
 
 
 def tsan_integration(run):
-    sanitized_integration(run, "tsan_integration", "tsan", fixed_addresses())
+    sanitized_programs(run, "tsan_integration", "tsan", integration_tests(), fixed_addresses())
+
+
+def sanitized_kube(run, stage, preset, prefix=()):
+    # Images hold the release program, and some tests start no program of ours at all.
+    others = {"chart_test", "control_plane_test", "crd_test", "image_test", "install_test"}
+    tests = [test for test in kube_tests() if test.stem not in others]
+    if kube_toolchain(run, stage, tests):
+        sanitized_programs(run, stage, preset, tests, prefix)
+
+
+def asan_kube(run):
+    sanitized_kube(run, "asan_kube", "asan")
+
+
+def tsan_kube(run):
+    sanitized_kube(run, "tsan_kube", "tsan", fixed_addresses())
 
 
 def fixed_addresses():
@@ -302,8 +327,8 @@ def fixed_addresses():
 
 STAGES = {stage.__name__: stage
           for stage in (layers, lint, unit, scenarios, integration, kube, yardsticks, asan,
-                        tsan, asan_integration, tsan_integration, soak)}
-ON_REQUEST = {"tsan", "asan_integration", "tsan_integration", "soak"}
+                        tsan, asan_integration, tsan_integration, asan_kube, tsan_kube, soak)}
+ON_REQUEST = {"tsan", "asan_integration", "tsan_integration", "asan_kube", "tsan_kube", "soak"}
 
 
 def main():
