@@ -26,6 +26,7 @@ SEEDS = os.environ.get("SEEDS")  # of sim faults; both have defaults per stage
 STEPS = os.environ.get("STEPS")
 JOBS = os.environ.get("JOBS") or str(os.cpu_count() or 1)
 SCENARIOS = "tests/scenarios"
+PROGRAMS = ("gpu-scheduler", "gpu-cli")
 TAIL_LINES = 60
 TOOLCHAIN_UNAVAILABLE = 77  # exit code of scripts/kube_toolchain.py
 LIMIT_S = int(os.environ.get("TEST_LIMIT_S") or "3600")  # a check that hangs fails
@@ -61,7 +62,7 @@ class Run:
 
     def __init__(self):
         self.checks = []
-        self.built = {}  # preset -> did it build
+        self.built = {}  # preset and targets -> did it build
 
     def add(self, check, output=""):
         self.checks.append(check)
@@ -103,17 +104,20 @@ class Run:
     def skip(self, stage, name, why):
         self.add(Check(stage, name, skipped=1, note=f"skipped: {why}"))
 
-    def build(self, stage, preset):
-        """Builds a preset once; a failure counts once, and the stages that need it don't go on."""
-        if preset not in self.built:
+    def build(self, stage, preset, targets=()):
+        """Builds a preset once, or some of it; a failure counts once, and the stages that need it
+        don't go on."""
+        key = (preset, targets)
+        if key not in self.built:
             name = f"build {preset}"
             print(f"      {stage:11}  {name} ...", flush=True)
-            code, output, seconds = self.execute(stage, name, ["scripts/build.sh", preset])
-            self.built[preset] = code == 0
+            code, output, seconds = self.execute(stage, name,
+                                                 ["scripts/build.sh", preset, *targets])
+            self.built[key] = code == 0
             self.add(Check(stage, name, int(code == 0), int(code != 0), 0, seconds), output)
-        elif not self.built[preset]:
+        elif not self.built[key]:
             self.add(Check(stage, f"build {preset}", failed=1))
-        return self.built[preset]
+        return self.built[key]
 
     def unit_tests(self, stage, preset, environment=None, prefix=()):
         """One ctest entry per layer; every single test in it counts."""
@@ -271,7 +275,7 @@ def sanitized(run, stage, preset, prefix=()):
 def sanitized_programs(run, stage, preset, tests, prefix=()):
     """Tests that start our programs, with sanitized ones. What such a program reports fails the
     stage, whatever the test that started it says."""
-    if not run.build(stage, preset):
+    if not run.build(stage, preset, PROGRAMS):
         return
     reports = ROOT / "build" / preset / "reports"
     shutil.rmtree(reports, ignore_errors=True)
