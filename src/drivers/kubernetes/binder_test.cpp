@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "drivers/kubernetes/api_server_test.hpp"
+#include "wire/kube/storage.hpp"
 
 namespace gs::kube {
 namespace {
@@ -68,9 +69,11 @@ TEST(Binder, each_of_many_orders_gets_one_answer) {
 }
 
 TEST(Binder, who_waits_for_a_volume_keeps_nobody_from_being_bound) {
-  ApiServer server([](const HttpRequest& request, Exchange& exchange) {
+  const std::string unbound = R"({"metadata":{"uid":"c1","annotations":{")" +
+                              std::string(kSelectedNodeAnnotation) + R"(":"n1"}}})";
+  ApiServer server([&](const HttpRequest& request, Exchange& exchange) {
     const bool claim = request.message.target().find("volumeclaims") != std::string::npos;
-    exchange.answer(answer(claim ? 200 : 201, claim ? R"({"metadata":{"uid":"c1"}})" : "{}"));
+    exchange.answer(answer(claim ? 200 : 201, claim ? unbound : "{}"));
   });
   Bound bound(server);
   for (std::uint64_t id = 1; id <= kMany; ++id) {

@@ -59,7 +59,9 @@ Status Desk::configure(const Config& config, std::vector<std::string> levels,
   if (levels != options_.levels) {
     for (auto& [name, record] : nodes_) {
       if (!record.node) continue;
-      record.node->domain.clear();
+      gs::Node nowhere = *record.node;
+      nowhere.domain.clear();
+      record.node = std::make_shared<const gs::Node>(std::move(nowhere));
       touch_node(name);
     }
     put_dirty_nodes();

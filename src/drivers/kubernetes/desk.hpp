@@ -27,6 +27,7 @@
 #include "drivers/kubernetes/orders.hpp"
 #include "drivers/kubernetes/pod_ask.hpp"
 #include "drivers/kubernetes/pod_rules.hpp"
+#include "drivers/kubernetes/shared_node.hpp"
 #include "drivers/kubernetes/volumes.hpp"
 #include "engine/engine.hpp"
 #include "wire/kube/claim.hpp"
@@ -89,7 +90,7 @@ class Desk {
   void put(Pod pod);
   void remove_pod(const std::string& uid);
   // In the engine's words, as if nobody but us used it.
-  void put_node(gs::Node node, DevicesInUse in_use);
+  void put_node(SharedNode node, DevicesInUse in_use);
   void remove_node(const std::string& name);
   void put(const Lease& lease);
   void remove_lease(const std::string& name);
@@ -189,7 +190,7 @@ class Desk {
   };
 
   struct NodeRecord {
-    std::optional<gs::Node> node;  // as if nobody but us used it
+    SharedNode node;  // as if nobody but us used it
     DevicesInUse in_use;
     Resources used_by_others;
     std::set<std::string> pods;  // bound here and alive

@@ -38,14 +38,14 @@ void take_off(Resources& capacity, const Resources& used) {
 
 }  // namespace
 
-void Desk::put_node(gs::Node node, DevicesInUse in_use) {
-  NodeRecord& record = nodes_[node.name];
-  if (record.node == node && record.in_use == in_use) return;  // a heartbeat
+void Desk::put_node(SharedNode node, DevicesInUse in_use) {
+  const std::string name = node->name;
+  NodeRecord& record = nodes_[name];
+  if (record.node && *record.node == *node && record.in_use == in_use) return;  // a heartbeat
   record.in_use = std::move(in_use);
-  const std::string name = node.name;
   const bool was_ready = record.node && record.node->ready;
   record.node = std::move(node);
-  rules_.put_node(*record.node);
+  rules_.put_node(record.node);
   if (!synced_) return;
   touch_node(name);
   if (was_ready && !record.node->ready) lose_gangs(name);

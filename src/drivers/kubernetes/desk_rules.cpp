@@ -86,7 +86,7 @@ void Desk::mark_nodes(Family& family, std::set<std::string> nodes) {
 std::set<std::string> Desk::nodes_like(const LabelTerms& terms) const {
   std::set<std::string> names;
   for (const auto& [name, node] : rules_.nodes())
-    if (gs::matches(terms, node.labels)) names.insert(name);
+    if (gs::matches(terms, node->labels)) names.insert(name);
   return names;
 }
 

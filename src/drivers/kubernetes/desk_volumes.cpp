@@ -64,7 +64,7 @@ std::set<std::string> Desk::nodes_for(const RuleBook& book, const LabelTerms& te
   const auto it = pods_.find(book.volumes_of);
   if (it == pods_.end()) return names;
   std::erase_if(names, [&](const std::string& name) {
-    return !volumes_.choose(it->second.pod, rules_.nodes().at(name)).has_value();
+    return !volumes_.choose(it->second.pod, *rules_.nodes().at(name)).has_value();
   });
   return names;
 }
@@ -73,7 +73,7 @@ bool Desk::may_stand(const Pod& pod, const std::string& node) {
   if (!rules_.allows(pod, node)) return false;
   const auto it = rules_.nodes().find(node);
   return pod.volume_claims.empty() || it == rules_.nodes().end() ||
-         volumes_.choose(pod, it->second).has_value();
+         volumes_.choose(pod, *it->second).has_value();
 }
 
 void Desk::count_in(const Pod& pod, const std::string& node) {
@@ -82,7 +82,7 @@ void Desk::count_in(const Pod& pod, const std::string& node) {
   const auto it = rules_.nodes().find(node);
   const bool chooses = pod.node_name.empty() && it != rules_.nodes().end();
   volumes_.assume(pod, chooses
-                           ? volumes_.choose(pod, it->second).value_or(std::vector<VolumeChoice>{})
+                           ? volumes_.choose(pod, *it->second).value_or(std::vector<VolumeChoice>{})
                            : std::vector<VolumeChoice>{});
 }
 

@@ -135,7 +135,8 @@ bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin
   }
   watch(by_node_, {{}, entry->node}, pod.meta.uid);
   const auto node = read_nodes_.find(entry->node);
-  if (Status fits = check_entry(*entry, node == read_nodes_.end() ? nullptr : &node->second); !fits)
+  if (Status fits = check_entry(*entry, node == read_nodes_.end() ? nullptr : node->second.get());
+      !fits)
     return waits(ask, "BadSchedulingMap", fits.error().message);
   pin = *entry;
   group = share_group(pod.meta, *map, *entry);
@@ -273,16 +274,18 @@ Uids Objects::remove_tenant(const std::string& name) {
 
 // ---------------------------------------------------------------- nodes
 
-std::optional<gs::Node> Objects::node_of(const std::string& name) {
+SharedNode Objects::node_of(const std::string& name) {
   const auto it = nodes_.find(name);
-  if (it == nodes_.end()) return std::nullopt;
+  if (it == nodes_.end()) return nullptr;
   const auto report = reports_.find(name);
   NodeReading reading =
       to_node(it->second, report == reports_.end() ? nullptr : &report->second, config_);
-  gs::Node& known = read_nodes_[name];
-  if (known.domain != reading.node.domain) forget_domains();
-  known = reading.node;
-  return std::move(reading.node);
+  SharedNode& known = read_nodes_[name];
+  if (known && *known == reading.node) return known;  // a heartbeat
+  const auto& domain = reading.node.domain;
+  if (known ? known->domain != domain : !domain.empty()) forget_domains();
+  known = std::make_shared<const gs::Node>(std::move(reading.node));
+  return known;
 }
 
 Uids Objects::concerned_by(const std::string& node) {
@@ -300,7 +303,7 @@ std::vector<std::string> Objects::known_domains(const Pod& pod, const Owners& ow
   if (domains_.empty()) {  // once for all pods that ask before they change
     for (const NamedDomain& domain : config_.domains) domains_.insert(domain.name);
     for (const auto& [name, node] : read_nodes_)
-      domains_.insert(node.domain.begin(), node.domain.end());
+      domains_.insert(node->domain.begin(), node->domain.end());
   }
   return {domains_.begin(), domains_.end()};
 }
@@ -310,7 +313,7 @@ void Objects::forget_domains() {
   domains_changed_ = true;
 }
 
-std::optional<gs::Node> Objects::put(Node node) {
+SharedNode Objects::put(Node node) {
   const std::string name = node.meta.name;
   nodes_[name] = std::move(node);
   return node_of(name);
@@ -322,13 +325,13 @@ void Objects::remove_node(const std::string& name) {
   forget_domains();
 }
 
-std::optional<gs::Node> Objects::put(GpuNodeStatus status) {
+SharedNode Objects::put(GpuNodeStatus status) {
   const std::string name = status.node_name.empty() ? status.meta.name : status.node_name;
   reports_[name] = std::move(status);
   return node_of(name);
 }
 
-std::optional<gs::Node> Objects::remove_node_status(const std::string& name) {
+SharedNode Objects::remove_node_status(const std::string& name) {
   reports_.erase(name);
   return node_of(name);
 }
@@ -371,11 +374,11 @@ std::string Objects::instances(const PodPlace& place) const {
   return text;
 }
 
-std::vector<gs::Node> Objects::set_config(SchedulerConfig config) {
+std::vector<SharedNode> Objects::set_config(SchedulerConfig config) {
   config_ = std::move(config);
   forget_domains();
-  std::vector<gs::Node> nodes;
-  for (const auto& [name, node] : nodes_) nodes.push_back(*node_of(name));
+  std::vector<SharedNode> nodes;
+  for (const auto& [name, node] : nodes_) nodes.push_back(node_of(name));
   return nodes;
 }
 

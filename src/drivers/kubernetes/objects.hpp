@@ -13,6 +13,7 @@
 
 #include "drivers/kubernetes/orders.hpp"
 #include "drivers/kubernetes/pod_ask.hpp"
+#include "drivers/kubernetes/shared_node.hpp"
 #include "wire/kube/claim.hpp"
 #include "wire/kube/node.hpp"
 #include "wire/kube/node_status.hpp"
@@ -47,11 +48,10 @@ class Objects {
   Uids put(GpuTenant tenant);
   Uids remove_tenant(const std::string& name);
 
-  // The engine's node; nothing: there is no such node (any more).
-  std::optional<gs::Node> put(Node node);
+  SharedNode put(Node node);
   void remove_node(const std::string& name);
-  std::optional<gs::Node> put(GpuNodeStatus status);
-  std::optional<gs::Node> remove_node_status(const std::string& name);
+  SharedNode put(GpuNodeStatus status);
+  SharedNode remove_node_status(const std::string& name);
   // Pods that name this node in their map, and, after domains have changed, those that name one.
   Uids concerned_by(const std::string& node);
   // Which pods the node's agent has seen on which devices.
@@ -63,7 +63,7 @@ class Objects {
 
   const SchedulerConfig& config() const { return config_; }
   // All nodes as the new configuration reads them.
-  std::vector<gs::Node> set_config(SchedulerConfig config);
+  std::vector<SharedNode> set_config(SchedulerConfig config);
 
  private:
   using Key = std::pair<std::string, std::string>;  // namespace, name
@@ -74,7 +74,7 @@ class Objects {
   };
 
   Owners owners_of(const Pod& pod) const;
-  std::optional<gs::Node> node_of(const std::string& name);
+  SharedNode node_of(const std::string& name);
   std::vector<std::string> known_domains(const Pod& pod, const Owners& owners);
   void forget_domains();
   // Each returns false, with ask.waits_for, where the pod has to wait for something.
@@ -96,7 +96,7 @@ class Objects {
   std::vector<GpuTenant> tenants_;  // by name
   std::map<std::string, Node> nodes_;
   std::map<std::string, GpuNodeStatus> reports_;
-  std::map<std::string, gs::Node> read_nodes_;
+  std::map<std::string, SharedNode> read_nodes_;
   std::set<std::string> domains_;  // known ones; empty: to be gathered
   bool domains_changed_ = false;   // since concerned_by() told of it
   SharedRequest last_request_;     // pods that ask for the same come one after the other

@@ -97,7 +97,7 @@ TEST(Objects, a_gang_has_a_size_or_waits) {
 
 TEST(Objects, replicas_get_the_lowest_free_line_of_their_map) {
   Objects objects{SchedulerConfig{}};
-  ASSERT_TRUE(objects.put(node("n1", 4)).has_value());
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
   const std::string map = "0=n1:0\n1=n1:1,2\n";
   EXPECT_EQ(objects.ask(replica("x", map)).request->gpu.pinned_ids, std::vector<int>{0});
   EXPECT_EQ(objects.ask(replica("y", map)).request->gpu.pinned_ids, (std::vector<int>{1, 2}));
@@ -113,14 +113,14 @@ TEST(Objects, replicas_get_the_lowest_free_line_of_their_map) {
 TEST(Objects, a_map_that_names_an_unknown_node_or_gpu_is_told) {
   Objects objects{SchedulerConfig{}};
   EXPECT_NE(objects.ask(replica("x", "0=n1:0")).waits_for.find("n1"), std::string::npos);
-  ASSERT_TRUE(objects.put(node("n1", 2)).has_value());
+  ASSERT_TRUE(objects.put(node("n1", 2)) != nullptr);
   EXPECT_EQ(objects.ask(replica("x", "0=n1:2")).reason, "BadSchedulingMap");
   EXPECT_EQ(objects.ask(replica("x", "0=n1:1")).waits_for, "");
 }
 
 TEST(Objects, a_replica_without_a_line_gets_that_of_a_sibling_that_goes) {
   Objects objects{SchedulerConfig{}};
-  ASSERT_TRUE(objects.put(node("n1", 4)).has_value());
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
   const std::string map = "0=n1:0\n1=n1:1\n";
   EXPECT_EQ(objects.ask(replica("x", map)).index, 0);
   EXPECT_EQ(objects.ask(replica("y", map)).index, 1);
@@ -132,9 +132,9 @@ TEST(Objects, a_replica_without_a_line_gets_that_of_a_sibling_that_goes) {
 TEST(Objects, a_pod_is_looked_at_again_when_the_node_of_its_line_changes) {
   Objects objects{SchedulerConfig{}};
   EXPECT_EQ(objects.ask(replica("x", "0=n1:0")).reason, "BadSchedulingMap");
-  ASSERT_TRUE(objects.put(node("n2", 2)).has_value());
+  ASSERT_TRUE(objects.put(node("n2", 2)) != nullptr);
   EXPECT_EQ(objects.concerned_by("n2"), Uids{});
-  ASSERT_TRUE(objects.put(node("n1", 2)).has_value());
+  ASSERT_TRUE(objects.put(node("n1", 2)) != nullptr);
   EXPECT_EQ(objects.concerned_by("n1"), Uids{"uid-x"});
   EXPECT_EQ(objects.ask(replica("x", "0=n1:0")).waits_for, "");
 }
@@ -144,7 +144,7 @@ TEST(Objects, a_domain_that_nobody_knows_is_refused_until_a_node_lies_in_it) {
   Node one = node("n1", 2);
   set_label(one.meta.labels, "topology.scheduler/leaf", "leaf-1");
   set_label(one.meta.labels, "topology.scheduler/spine", "spine-1");
-  ASSERT_TRUE(objects.put(one).has_value());
+  ASSERT_TRUE(objects.put(one) != nullptr);
   Pod picky = pod("a");
   set_label(picky.meta.annotations, kPreferredDomainAnnotation, "leaf-2");
   const PodAsk ask = objects.ask(picky);
@@ -155,7 +155,7 @@ TEST(Objects, a_domain_that_nobody_knows_is_refused_until_a_node_lies_in_it) {
   EXPECT_EQ(objects.concerned_by("n1"), Uids{"uid-a"});
   EXPECT_EQ(objects.concerned_by("n1"), Uids{}) << "nothing has changed since";
   set_label(one.meta.labels, "topology.scheduler/leaf", "leaf-2");
-  ASSERT_TRUE(objects.put(one).has_value());
+  ASSERT_TRUE(objects.put(one) != nullptr);
   EXPECT_EQ(objects.concerned_by("n1"), Uids{"uid-a"});
   EXPECT_EQ(objects.ask(picky).waits_for, "");
 }

@@ -34,13 +34,10 @@ std::string apart_key(const PodTerm& term, const Meta& speaker) {
 
 // ---------------------------------------------------------------- what is where
 
-void PodRules::put_node(const gs::Node& node) {
-  gs::Node& known = nodes_[node.name];
-  if (known.name == node.name && known.labels == node.labels && known.taints == node.taints) return;
-  known.name = node.name;
-  known.labels = node.labels;
-  known.taints = node.taints;
-  ++version_;
+void PodRules::put_node(const SharedNode& node) {
+  SharedNode& known = nodes_[node->name];
+  if (!known || known->labels != node->labels || known->taints != node->taints) ++version_;
+  known = node;
 }
 
 void PodRules::remove_node(const std::string& name) {
@@ -130,7 +127,7 @@ const PodRules::Counts& PodRules::count(const Meta& speaker, const std::vector<P
 
 const std::string* PodRules::value_at(const std::string& node, const std::string& key) const {
   const auto it = nodes_.find(node);
-  return it == nodes_.end() ? nullptr : find_label(it->second.labels, key);
+  return it == nodes_.end() ? nullptr : find_label(it->second->labels, key);
 }
 
 // The domains in which somebody was counted, sorted.
@@ -213,7 +210,7 @@ bool PodRules::allows(const Pod& pod, const std::string& node) {
   const std::optional<RuleBook> rules = book(pod);
   if (!rules) return true;
   const auto it = nodes_.find(node);
-  return it == nodes_.end() || gs::matches(terms(*rules), it->second.labels);
+  return it == nodes_.end() || gs::matches(terms(*rules), it->second->labels);
 }
 
 // A pod counts for affinity only if it meets all terms. The first of a group that wants to be
@@ -268,9 +265,9 @@ PodRules::Counts PodRules::count_domains(const RuleBook& book, const TopologySpr
   const Counts& counts = count(book.speaker, {term_of(rule)}, true);
   Counts domains;
   for (const auto& [name, node] : nodes_) {
-    if (!counts_for(book, rule, node)) continue;
+    if (!counts_for(book, rule, *node)) continue;
     const auto at = counts.find(name);
-    domains[*find_label(node.labels, rule.topology_key)] += at == counts.end() ? 0 : at->second;
+    domains[*find_label(node->labels, rule.topology_key)] += at == counts.end() ? 0 : at->second;
   }
   return domains;
 }

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "drivers/kubernetes/shared_node.hpp"
 #include "model/node.hpp"
 #include "model/request.hpp"
 #include "wire/kube/pod.hpp"
@@ -40,7 +41,7 @@ class PodRules {
  public:
   using Counts = std::map<std::string, int>;  // by node
 
-  void put_node(const gs::Node& node);
+  void put_node(const SharedNode& node);
   void remove_node(const std::string& name);
   void put_namespace(const std::string& name, const Labels& labels);
 
@@ -65,7 +66,7 @@ class PodRules {
   // How many of all nodes each kind of rule leaves; empty: all.
   std::string words(const RuleBook& book);
 
-  const std::map<std::string, gs::Node>& nodes() const { return nodes_; }
+  const std::map<std::string, SharedNode>& nodes() const { return nodes_; }
 
  private:
   struct Placed {
@@ -99,7 +100,7 @@ class PodRules {
   Counts count_domains(const RuleBook& book, const TopologySpread& rule);
   bool counts_for(const RuleBook& book, const TopologySpread& rule, const gs::Node& node) const;
 
-  std::map<std::string, gs::Node> nodes_;  // labels and taints only
+  std::map<std::string, SharedNode> nodes_;
   std::map<std::string, Labels> namespaces_;
   std::unordered_map<std::string, Placed> placed_;  // by uid
   std::map<std::string, Counter> counters_;         // by text

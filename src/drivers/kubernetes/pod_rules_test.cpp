@@ -44,7 +44,7 @@ class Rules : public testing::Test {
     set_label(node.labels, kHost, name);
     set_label(node.labels, kNodeNameKey, name);
     if (zone != "x") set_label(node.labels, kZone, zone);
-    rules_.put_node(node);
+    rules_.put_node(std::make_shared<const gs::Node>(node));
   }
 
   Pod pod(const std::string& app_name, const std::string& ns = "default") {
@@ -238,7 +238,7 @@ TEST_F(Rules, tainted_nodes_count_unless_taints_are_honored) {
   node.name = "c1";
   node.labels = {{kHost, "c1"}, {kZone, "c"}};
   node.taints = {{"gpu", "broken", TaintEffect::NoSchedule}};
-  rules_.put_node(node);
+  rules_.put_node(std::make_shared<const gs::Node>(node));
   Pod one = pod("web");
   one.spread = {spread("web", 1)};
   put("a1", pod("web"));

@@ -39,7 +39,7 @@ std::string PodRules::words(const RuleBook& book) {
   const auto say = [&](const std::string& what, const LabelTerms& terms) {
     if (terms.empty()) return;
     const auto left = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& node) {
-      return gs::matches(terms, node.second.labels);
+      return gs::matches(terms, node.second->labels);
     });
     if (left == static_cast<std::ptrdiff_t>(nodes_.size())) return;
     text += (text.empty() ? "" : ", ") + what + " leaves " + std::to_string(left) + " of " +

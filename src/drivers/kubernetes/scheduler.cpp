@@ -239,10 +239,10 @@ void Scheduler::follow_pods() {
   });
 }
 
-void Scheduler::put_node(std::optional<gs::Node> node) {
+void Scheduler::put_node(SharedNode node) {
   if (!node) return;
   const std::string name = node->name;
-  desk_.put_node(std::move(*node), objects_.in_use(name));
+  desk_.put_node(std::move(node), objects_.in_use(name));
   reconsider(objects_.concerned_by(name));
 }
 

@@ -84,7 +84,7 @@ class Scheduler {
                    const Result<SchedulerConfig>& config);
   void apply_config();
   void say_config(const ObjectReference& object, const std::string& error);
-  void put_node(std::optional<gs::Node> node);
+  void put_node(SharedNode node);
   void reconsider(const Uids& uids);
 
   Api& api_;

@@ -99,11 +99,7 @@ void Scheduler::apply_config() {
     log_warn("the engine does not take a configuration", {{"error", taken.error().message}});
     return;
   }
-  for (gs::Node& node : objects_.set_config(config)) {
-    const std::string name = node.name;
-    desk_.put_node(std::move(node), objects_.in_use(name));
-    reconsider(objects_.concerned_by(name));
-  }
+  for (SharedNode& node : objects_.set_config(config)) put_node(std::move(node));
   log_info("another configuration is in force");
 }
 

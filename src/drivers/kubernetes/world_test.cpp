@@ -59,7 +59,8 @@ void World::start(Scheduler& scheduler) {
   team.id = "team";
   scheduler.desk->begin(now_);
   scheduler.desk->put(team);
-  for (const auto& [name, node] : nodes_) scheduler.desk->put_node(node, {});
+  for (const auto& [name, node] : nodes_)
+    scheduler.desk->put_node(std::make_shared<const gs::Node>(node), {});
   for (const auto& [uid, pod] : pods_) scheduler.desk->put(pod);
   for (const auto& [name, lease] : leases_) scheduler.desk->put(lease);
   scheduler.desk->synced();
@@ -99,12 +100,15 @@ void World::add_node(const std::string& name, int gpus, const Labels& labels) {
     node.gpus.push_back(gpu);
   }
   nodes_[name] = node;
-  tell_all([node](Desk& desk) { desk.put_node(node, {}); });
+  tell_all(
+      [shared = std::make_shared<const gs::Node>(node)](Desk& desk) { desk.put_node(shared, {}); });
 }
 
 void World::set_ready(const std::string& name, bool ready) {
   nodes_.at(name).ready = ready;
-  tell_all([node = nodes_.at(name)](Desk& desk) { desk.put_node(node, {}); });
+  tell_all([shared = std::make_shared<const gs::Node>(nodes_.at(name))](Desk& desk) {
+    desk.put_node(shared, {});
+  });
 }
 
 void World::remove_node(const std::string& name) {
