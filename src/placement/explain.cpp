@@ -35,6 +35,15 @@ bool is_closer(const Candidate& a, const Candidate& b) {
   return x != y ? x > y : a.node < b.node;
 }
 
+// What the node lacks that comes nearest to holding one task.
+void explain_best(const Lack& lack, Why& why) {
+  why.best = lack.candidate;
+  why.constraint = lack.constraint;
+  why.sentence += "; best node " + lack.candidate.node + " has " +
+                  std::to_string(lack.candidate.has) + " " + lack.candidate.of;
+  if (lack.candidate.has >= lack.candidate.needs) why.sentence += ", but not where they are needed";
+}
+
 }  // namespace
 
 // Where the tasks of a group have to lie together, in words; empty: nowhere in particular.
@@ -86,15 +95,11 @@ void Placer::Impl::explain_group(const PlaceAsk& ask, const GroupTasks& tasks, W
     return;
   }
   const std::string where = together_words(ask.job, group);
-  if (count > 1) {
+  if (count > 1)
     explain_gang(need, where, {count, room}, why);
-  } else {
-    why.best = lack->candidate;
-    why.constraint = lack->constraint;
-    why.sentence = need + lack->need + "; best node " + why.best->node + " has " +
-                   std::to_string(why.best->has) + " " + why.best->of;
-    if (why.best->has >= why.best->needs) why.sentence += ", but not where they are needed";
-  }
+  else
+    why.sentence = need + lack->need;
+  if (count == 1 || room == 0) explain_best(*lack, why);
   if (!never && where.empty()) explain_moves(group, count, why);
   if (!why.filters.empty())
     why.sentence += "; of " + count_of(left + refused_total(why.filters), "node") + " " +
