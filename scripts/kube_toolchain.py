@@ -96,19 +96,16 @@ def programs(version=NEWEST):
     def part(name):
         return Program(name, kubernetes, f"k8s.io/kubernetes/cmd/{name}", versions)
 
-    wanted = [
+    return [
         Program("etcd", "etcd-3.6.16", "go.etcd.io/etcd/server/v3"),
         part("kube-apiserver"), part("kubectl"), part("kube-controller-manager"),
         Program("kwok", "kwok-0.8.0", "sigs.k8s.io/kwok/cmd/kwok"),
         Program("helm", "helm-3.22.0", "helm.sh/helm/v3/cmd/helm",
                 ["helm.sh/helm/v3/internal/version.version=v3.22.0",
                  "helm.sh/helm/v3/internal/version.metadata=", *helm_capabilities]),
-        part("kube-scheduler"),
+        part("kube-scheduler"), part("kubelet"),
+        Program("device-plugin", "device-plugin", ".", source=ROOT / "tests/kube/device_plugin"),
     ]
-    if 'kubernetes/cmd/kubelet"' in (MODULES / kubernetes / "commands.go").read_text():
-        wanted += [part("kubelet"), Program("device-plugin", "device-plugin", ".",
-                                            source=ROOT / "tests/kube/device_plugin")]
-    return wanted
 
 
 def bench_programs():

@@ -5,7 +5,6 @@ There is no kube-proxy here: our pods use the network of the host and are told w
 """
 
 import json
-import os
 
 from control_plane import ControlPlane
 import built_images
@@ -93,7 +92,7 @@ def log_lines(namespace, name):
 
 def why_not():
     """Why it can't be shown here; empty where it can."""
-    reason = real_node.why_not(os.environ.get("KUBE_VERSION") or "1.36.3") or built_images.why_not()
+    reason = real_node.why_not() or built_images.why_not()
     if not reason:
         try:
             built_images.ensure_base()

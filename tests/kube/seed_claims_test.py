@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 import scheduled  # noqa: E402
 from gpu_nodes import gpu_node_status  # noqa: E402
 from scheduled import LEASES, cluster, gpu_leases, no_leases, pod  # noqa: E402
-from seed_examples import SHARED, documents, examples  # noqa: E402
+from seed_examples import SHARED, apply_with_status, documents, examples  # noqa: E402
 from seed_rows import (MAP, UNSEEN, add_node, apply_example, bound, claim, claim_in_phase,  # noqa: E402
                        claimed, create, example, given, given_by_claim, holders, refusal,
                        remove, row, start, told, variables, waits)
@@ -36,9 +36,7 @@ def prepare():
     """node-a is that of the reference; node-b is what its claims select, node-mig has instances, and
     node-bare has no agent."""
     add_node("node-a", 8)
-    text = example("GpuNodeStatus", "node-a").text
-    cluster().apply(text)
-    cluster().kubectl("apply", "--server-side", "--subresource=status", "-f", "-", stdin=text)
+    apply_with_status(cluster(), example("GpuNodeStatus", "node-a"))
     add_node("node-b", 4, {"gpu-type": "a100", "nvlink": "true"}, gpu_node_status("node-b", 4))
     add_node("node-mig", 2, status=with_instances())
     add_node("node-bare", 2)

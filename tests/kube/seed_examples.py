@@ -67,3 +67,11 @@ def completed(cluster, example):
         labels = template.setdefault("metadata", {}).setdefault("labels", {"app": example.name})
         body["spec"].setdefault("selector", {"matchLabels": labels})
     return body
+
+
+def apply_with_status(cluster, example):
+    """A GpuNodeStatus, its status too, as its agent writes it."""
+    cluster.apply(example.text)
+    status = completed(cluster, example)["status"]
+    cluster.patch(f"/apis/gpu.scheduling/v1/gpunodestatuses/{example.name}/status",
+                  {"status": status})

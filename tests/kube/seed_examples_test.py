@@ -9,7 +9,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 from control_plane import ControlPlane
-from seed_examples import SHARED, completed, documents, examples
+from seed_examples import SHARED, apply_with_status, completed, documents, examples
 from service import check, equal, main, test
 
 OURS = ("gpu.scheduling/v1", "topology.scheduler/v1alpha1")
@@ -56,9 +56,7 @@ def workloads_apply_as_written():
 @test
 def a_node_status_arrives_whole():
     example = next(one for one in examples() if one.kind == "GpuNodeStatus")
-    cluster().apply(example.text)
-    cluster().kubectl("apply", "--server-side", "--subresource=status", "-f", "-",
-                      stdin=example.text)
+    apply_with_status(cluster(), example)
     status = cluster().get("/apis/gpu.scheduling/v1/gpunodestatuses/node-a")["status"]
     equal(status["total"], 8)
     equal([one["id"] for one in status["devices"]], list(range(8)))

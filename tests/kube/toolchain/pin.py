@@ -14,8 +14,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-COMMANDS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"]
-KUBELET_FROM = (1, 36)  # the real node is tested with the newest version only
+COMMANDS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet"]
 # Parts of Kubernetes that kwok uses; the version of our own control plane, so that both builds
 # share the compiled packages.
 KWOK_SHARES = ["api", "apimachinery", "apiserver", "client-go", "component-base", "cri-api",
@@ -41,10 +40,7 @@ def kubernetes(version):
     # Its own parts are required at v0.0.0, which exists nowhere.
     for part in sorted(set(re.findall(r"^\s*(k8s\.io/\S+) v0\.0\.0$", upstream, re.MULTILINE))):
         lines.append(f"replace {part} => {part} v0.{minor}")
-    commands = list(COMMANDS)
-    if tuple(map(int, version.split(".")[:2])) >= KUBELET_FROM:
-        commands.append("kubelet")
-    return lines, [f"k8s.io/kubernetes/cmd/{command}" for command in commands]
+    return lines, [f"k8s.io/kubernetes/cmd/{command}" for command in COMMANDS]
 
 
 def etcd(version):
