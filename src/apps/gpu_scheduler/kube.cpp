@@ -60,6 +60,7 @@ class Kube {
 
  private:
   Status read_config();
+  void make_elector();
   Status listen();
   HttpResponse answer(const HttpRequest& request);
   HttpResponse explain(const HttpRequest& request);
@@ -71,8 +72,8 @@ class Kube {
   Metrics metrics_;
   EventLoop loop_;
   std::unique_ptr<kube::Api> api_;
-  std::unique_ptr<kube::Elector> elector_;
-  std::mutex mutex_;  // of scheduler_, against the HTTP server's thread
+  std::unique_ptr<kube::Elector> elector_;  // there before anybody can ask; nothing: no election
+  std::mutex mutex_;                        // of scheduler_, against the HTTP server's thread
   std::unique_ptr<kube::Scheduler> scheduler_;
   std::unique_ptr<HttpServer> http_;
   std::atomic<bool> leads_{false};
@@ -99,11 +100,16 @@ Status Kube::start() {
       connect_own_cluster({flags_.kubeconfig, flags_.context}, loop_, metrics_);
   if (!api) return api.error();
   api_ = std::move(*api);
+  if (flags_.leader_elect) make_elector();
   if (Status listening = listen(); !listening) return listening;
-  if (!flags_.leader_elect) {
+  if (elector_ != nullptr)
+    elector_->start();
+  else
     leads_ = true;
-    return ok_status();
-  }
+  return ok_status();
+}
+
+void Kube::make_elector() {
   kube::ElectorOptions options;
   options.name_space = config_.lease_namespace;
   options.name = "gpu-scheduler";
@@ -115,8 +121,6 @@ Status Kube::start() {
                                  log_warn("the lead is lost", {{"why", why}});
                                  leads_ = false;
                                }});
-  elector_->start();
-  return ok_status();
 }
 
 void Kube::look() {
