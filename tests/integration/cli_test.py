@@ -4,9 +4,7 @@
 import json
 import os
 import pathlib
-import pty
 import re
-import select
 import signal
 import stat
 import subprocess
@@ -18,7 +16,8 @@ import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from service import CLI, ROOT, Service, free_port, run_cli, wait_for  # noqa: E402
+from service import (CLI, ROOT, Service, free_port, on_terminal, press_ctrl_c,  # noqa: E402
+                     run_cli, wait_for)
 
 SERVER = None
 
@@ -498,28 +497,11 @@ class Terminal(CliTest):
     def live(self, leave):
         """Runs `top` on a terminal until it shows the cluster, then leaves; what it wrote."""
         environment = {**os.environ, "GPU_SCHEDULER_URL": self.server.url, "TERM": "xterm"}
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execve(str(CLI), [str(CLI), "top"], environment)
-        seen = b""
-        end = time.monotonic() + 60
-        left = False
-        while time.monotonic() < end:
-            if select.select([terminal], [], [], 0.1)[0]:
-                try:
-                    seen += os.read(terminal, 65536)
-                except OSError:  # the other side is closed
-                    break
-            if b"of 8 taken" in seen and not left:
-                left = True
-                leave(terminal, pid)
-        _, status = os.waitpid(pid, 0)
-        os.close(terminal)
-        return os.waitstatus_to_exitcode(status), seen.decode(errors="replace")
+        return on_terminal([CLI, "top"], lambda seen: b"of 8 taken" in seen, leave, environment)
 
     def test_top_leaves_the_terminal_as_it_was(self):
         for leave in (lambda terminal, _: os.write(terminal, b"q"),
-                      lambda terminal, _: os.write(terminal, b"\x03"),
+                      press_ctrl_c,
                       lambda _, pid: os.kill(pid, signal.SIGTERM)):
             code, seen = self.live(leave)
             self.assertEqual(code, 0)

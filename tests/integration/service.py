@@ -15,7 +15,9 @@ import atexit
 import json
 import os
 import pathlib
+import pty
 import pwd
+import select
 import shutil
 import signal
 import socket
@@ -38,6 +40,35 @@ GPUS = "8xH100-SXM5-80GB"
 
 QUOTA = {"max_gpus": 16, "max_gpu_memory_mb": 2000000, "max_cpu_cores": 64, "max_memory_mb": 500000,
          "max_concurrent_jobs": 100}
+
+# ---------------------------------------------------------------- terminals
+
+
+def on_terminal(command, is_shown, leave, environment=None):
+    """Runs a command on a terminal until is_shown(what it wrote), then leave(terminal, pid) once;
+    its exit code and all that it wrote."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(command[0], command, environment or dict(os.environ))
+    seen, left = b"", False
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:  # the other side is closed
+                break
+        if not left and is_shown(seen):
+            left = True
+            leave(terminal, pid)
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status), seen.decode(errors="replace")
+
+
+def press_ctrl_c(terminal, _):
+    os.write(terminal, b"\x03")
+
 
 # ---------------------------------------------------------------- running tests
 

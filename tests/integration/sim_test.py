@@ -1,40 +1,21 @@
 #!/usr/bin/env python3
 """`gpu-scheduler sim` on a terminal: what somebody sees who ends it early."""
 
-import os
 import pathlib
-import pty
 import re
-import select
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from service import BINARY, main, test  # noqa: E402
+from service import BINARY, main, on_terminal, press_ctrl_c, test  # noqa: E402
 
 SEEDS = 1000000
 
 
 def interrupted(how):
     """Plays seeds on a terminal until the first one is through, then interrupts; (code, text)."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(BINARY, [BINARY, "sim", "faults", "--seeds", str(SEEDS), "--steps", "20", *how])
-    seen = b""
-    pressed = False
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                seen += os.read(terminal, 65536)
-            except OSError:  # the other side is closed
-                break
-        if re.search(rb" [1-9]\d*/%d seeds" % SEEDS, seen) and not pressed:
-            pressed = True
-            os.write(terminal, b"\x03")
-    _, status = os.waitpid(pid, 0)
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(status), seen.decode(errors="replace")
+    command = [BINARY, "sim", "faults", "--seeds", str(SEEDS), "--steps", "20", *how]
+    return on_terminal(command, lambda seen: re.search(rb" [1-9]\d*/%d seeds" % SEEDS, seen),
+                       press_ctrl_c)
 
 
 @test
