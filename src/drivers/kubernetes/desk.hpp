@@ -170,11 +170,10 @@ class Desk {
     bool evicted = false;  // the binder asks for it until it is gone
     std::string unit;      // empty: none
     std::size_t slot = 0;
-    int rounds = 0;                    // units that it has had by itself
     std::optional<TaskPlace> place;    // where it is bound
     std::optional<Resources> charged;  // what it takes of its node as somebody else's
     std::string nominated_node;
-    Tell told;
+    std::unique_ptr<const Tell> told;  // none: nothing yet
     Duration told_pause;
     std::optional<Instant> tell_at;
   };
@@ -199,8 +198,13 @@ class Desk {
     std::string error;  // why the engine does not take it
   };
 
+  // Of a Lease, what we need of it: there may be as many as GPUs.
   struct LeaseRecord {
-    Lease lease;
+    std::string uid;  // empty: known by name only
+    std::string node;
+    int gpu = -1;
+    std::vector<GpuHolder> holders;
+    std::string pod;     // "namespace/name" that it was made for
     Instant seen;        // unchanged since
     bool wrong = false;  // names a pod that does not have this GPU
     Instant ordered;     // when a Release or Break of it was ordered last
@@ -248,6 +252,7 @@ class Desk {
   // --- units (desk_units.cpp); units end in dissolve() only, when the engine's job has ended ---
   Job job_of(const Unit& unit, const PodRecord& first) const;  // without groups
   Status enter(const Unit& unit, const PodRecord& first);
+  std::string new_unit_id();
   void form_single(PodRecord& record);
   void refuse(PodRecord& record, std::string message);
   void join_gang(PodRecord& record);
@@ -326,11 +331,12 @@ class Desk {
   void unblock(const std::string& key);
 
   // --- leases (desk_leases.cpp) ---
-  bool holds(const std::string& uid, const Lease& lease) const;
-  void judge(LeaseRecord& record);
+  bool holds(const std::string& uid, const LeaseRecord& lease) const;
+  void judge(const std::string& name, LeaseRecord& lease);
+  void judge_leases_of(const std::string& node);
   void lease_taken(const std::string& node, int gpu, const std::string& holder);
   void check_leases();
-  void order_lease_gone(LeaseRecord& record, const std::string& uid);
+  void order_lease_gone(LeaseRecord& lease, const std::string& uid);
   void release_leases(const PodRecord& record, const TaskPlace& place);
 
   // --- words (desk_tell.cpp) ---
@@ -380,7 +386,7 @@ class Desk {
   Effects effects_;
   std::vector<Order> orders_;
   std::uint64_t last_bind_ = 0;
-  std::uint64_t last_gang_ = 0;
+  std::uint64_t last_unit_ = 0;
   std::uint64_t last_blocker_ = 0;
   bool settling_ = false;
 };

@@ -69,6 +69,7 @@ void Desk::bound(Unit& unit, Slot& slot) {
   PodRecord& record = pods_.at(slot.pod);
   record.place = *slot.place;
   record.nominated_node.clear();
+  record.told.reset();
   nodes_[slot.place->node].pods.insert(slot.pod);
   (void)tell(TaskStarted{slot.task});
   touch_budgets(record);

@@ -11,32 +11,32 @@
 namespace gs::kube {
 namespace {
 
-std::string blocker_of(const Lease& lease) { return "lease:" + lease.meta.name; }
+std::string blocker_of(const std::string& lease) { return "lease:" + lease; }
 
 }  // namespace
 
 void Desk::put(const Lease& lease) {
   if (lease.gpu < 0) return;
   LeaseRecord& record = leases_[lease.meta.name];
-  record.lease = lease;
-  record.seen = now_;
-  record.ordered = {};
+  const std::string* pod = lease.meta.annotation(kLeasePodAnnotation);
+  record = {lease.meta.uid,  lease.node, lease.gpu,    lease.holders,
+            pod ? *pod : "", now_,       record.wrong, {}};
   if (!synced_) return;
-  judge(record);
+  judge(lease.meta.name, record);
   settle();
 }
 
 void Desk::remove_lease(const std::string& name) {
   const auto it = leases_.find(name);
   if (it == leases_.end()) return;
-  unblock(blocker_of(it->second.lease));
+  unblock(blocker_of(name));
   wrong_leases_.erase(name);
   leases_.erase(it);
   settle();
 }
 
 // Whether a pod of ours stands, or is being put, where the lease says.
-bool Desk::holds(const std::string& uid, const Lease& lease) const {
+bool Desk::holds(const std::string& uid, const LeaseRecord& lease) const {
   const auto it = pods_.find(uid);
   if (it == pods_.end() || it->second.gone || it->second.pod.ended()) return false;
   const PodRecord& record = it->second;
@@ -53,9 +53,7 @@ bool Desk::holds(const std::string& uid, const Lease& lease) const {
              slot.place->gpus.end();
 }
 
-void Desk::judge(LeaseRecord& record) {
-  const Lease& lease = record.lease;
-  const std::string key = blocker_of(lease);
+void Desk::judge(const std::string& name, LeaseRecord& lease) {
   bool blocks = false, ours = false;
   for (const GpuHolder& holder : lease.holders) {
     if (holds(holder.pod_uid, lease)) {
@@ -65,63 +63,69 @@ void Desk::judge(LeaseRecord& record) {
     blocks = true;
   }
   if (blocks && !ours)
-    block(key, lease.node, {lease.gpu});
+    block(blocker_of(name), lease.node, {lease.gpu});
   else
-    unblock(key);
-  record.wrong = blocks;
+    unblock(blocker_of(name));
+  lease.wrong = blocks;
   if (blocks)
-    wrong_leases_.insert(lease.meta.name);
+    wrong_leases_.insert(name);
   else
-    wrong_leases_.erase(lease.meta.name);
+    wrong_leases_.erase(name);
+}
+
+// Their names differ in the id at the end only.
+void Desk::judge_leases_of(const std::string& node) {
+  std::string prefix = gpu_lease_name(node, 0);
+  prefix.pop_back();
+  for (auto it = leases_.lower_bound(prefix); it != leases_.end(); ++it) {
+    if (!it->first.starts_with(prefix)) break;
+    if (it->second.node == node) judge(it->first, it->second);
+  }
 }
 
 // Somebody was faster: until the lease itself is seen, this is all that we know of it.
 void Desk::lease_taken(const std::string& node, int gpu, const std::string& holder) {
   const std::string name = gpu_lease_name(node, gpu);
-  LeaseRecord& record = leases_[name];
-  record.lease.meta.name = name;
-  record.lease.node = node;
-  record.lease.gpu = gpu;
-  record.lease.holders = {GpuHolder{holder, kWholeGpu, 0, {}, {}, {}}};
-  record.seen = now_;
-  judge(record);
+  LeaseRecord& lease = leases_[name];
+  lease.node = node;
+  lease.gpu = gpu;
+  lease.holders = {GpuHolder{holder, kWholeGpu, 0, {}, {}, {}}};
+  lease.seen = now_;
+  judge(name, lease);
 }
 
 void Desk::check_leases() {
   for (const std::string& name :
        std::vector<std::string>(wrong_leases_.begin(), wrong_leases_.end())) {
-    LeaseRecord& record = leases_.at(name);
-    const bool under_way = record.ordered.ms > 0 && now_ < record.ordered + options_.lease_patience;
+    LeaseRecord& lease = leases_.at(name);
+    const bool under_way = lease.ordered.ms > 0 && now_ < lease.ordered + options_.lease_patience;
     if (under_way) continue;
-    judge(record);
-    if (!record.wrong) continue;
-    for (const GpuHolder& holder : record.lease.holders) {
-      if (holds(holder.pod_uid, record.lease)) continue;
-      order_lease_gone(record, holder.pod_uid);
+    judge(name, lease);
+    if (!lease.wrong) continue;
+    for (const GpuHolder& holder : lease.holders) {
+      if (holds(holder.pod_uid, lease)) continue;
+      order_lease_gone(lease, holder.pod_uid);
     }
   }
 }
 
-void Desk::order_lease_gone(LeaseRecord& record, const std::string& uid) {
-  const Lease& lease = record.lease;
+void Desk::order_lease_gone(LeaseRecord& lease, const std::string& uid) {
   const auto pod = pods_.find(uid);
   if (pod == pods_.end() || pod->second.gone || pod->second.pod.ended() ||
       !pod->second.pod.node_name.empty()) {
     PodName holder{{}, {}, uid};
-    if (const std::string* key = lease.meta.annotation(kLeasePodAnnotation)) {
-      const std::size_t slash = key->find('/');
-      holder.ns = key->substr(0, slash);
-      if (slash != std::string::npos) holder.name = key->substr(slash + 1);
-    }
+    const std::size_t slash = lease.pod.find('/');
+    holder.ns = lease.pod.substr(0, slash);
+    if (slash != std::string::npos) holder.name = lease.pod.substr(slash + 1);
     orders_.emplace_back(Release{lease.node, lease.gpu, std::move(holder), true, {}});
-    record.ordered = now_;
+    lease.ordered = now_;
     return;
   }
   // Nobody else works beside us, or the one who did has had time enough.
-  const bool patient = options_.alone || now_ >= record.seen + options_.lease_patience;
+  const bool patient = options_.alone || now_ >= lease.seen + options_.lease_patience;
   if (!patient) return;
   orders_.emplace_back(Break{lease.node, lease.gpu, name_of(pod->second.pod)});
-  record.ordered = now_;
+  lease.ordered = now_;
 }
 
 void Desk::release_leases(const PodRecord& record, const TaskPlace& place) {
@@ -134,10 +138,10 @@ void Desk::release_leases(const PodRecord& record, const TaskPlace& place) {
     Release order{place.node, gpu, name_of(record.pod), false, {}};
     // A lease that others may share is looked at first: somebody may have joined it just now.
     if (const auto it = leases_.find(gpu_lease_name(place.node, gpu)); it != leases_.end())
-      if (const Lease& lease = it->second.lease; lease.holders.size() == 1 &&
-                                                 lease.holders.front().is_alone() &&
-                                                 lease.holder == record.pod.meta.uid)
-        order.lease_uid = lease.meta.uid;
+      if (const LeaseRecord& lease = it->second;
+          lease.holders.size() == 1 && lease.holders.front().is_alone() &&
+          lease.holders.front().pod_uid == record.pod.meta.uid)
+        order.lease_uid = lease.uid;
     orders_.emplace_back(std::move(order));
   }
 }

@@ -66,7 +66,8 @@ Overview Desk::overview(std::size_t most_waiting) const {
       ++seen.binding;
     } else {
       ++seen.waiting;
-      seen.longest.push_back({name_of(record.pod), record.pod.meta.created, record.told.message});
+      seen.longest.push_back(
+          {name_of(record.pod), record.pod.meta.created, record.told ? record.told->message : ""});
     }
   }
   const auto older = [](const Overview::Waiting& a, const Overview::Waiting& b) {

@@ -72,8 +72,7 @@ void Desk::put_dirty_nodes() {
     if (std::exchange(record.in_engine, true)) continue;
     for (const std::string& uid : std::vector<std::string>(record.pods.begin(), record.pods.end()))
       if (const auto pod = pods_.find(uid); pod != pods_.end()) look_at(pod->second);
-    for (auto& [lease, lease_record] : leases_)
-      if (lease_record.lease.node == name) judge(lease_record);
+    judge_leases_of(name);
   }
 }
 

@@ -85,7 +85,7 @@ void Desk::adopt(PodRecord& record) {
   for (const int gpu : devices_of(record))
     if (const auto lease = leases_.find(gpu_lease_name(record.pod.node_name, gpu));
         lease != leases_.end())
-      judge(lease->second);
+      judge(lease->first, lease->second);
   if (record.ours && record.unit.empty()) form_adopted(record);
   if (!record.unit.empty() && adopt_member(record)) return;
   if (!record.unit.empty()) step_out(record);
@@ -184,7 +184,7 @@ void Desk::leave(PodRecord& record) {
   }
   if (record.gone) pods_.erase(uid);
   for (const std::string& name : leases)
-    if (const auto it = leases_.find(name); it != leases_.end()) judge(it->second);
+    if (const auto it = leases_.find(name); it != leases_.end()) judge(name, it->second);
 }
 
 const Pod* Desk::pod(const std::string& uid) const {
@@ -220,7 +220,7 @@ void Desk::synced() {
   for (const std::string& uid : uids)
     if (const auto it = pods_.find(uid); it != pods_.end()) look_at(it->second);
   settle();
-  for (auto& [name, lease] : leases_) judge(lease);
+  for (auto& [name, lease] : leases_) judge(name, lease);
   settle();
 }
 

@@ -275,8 +275,7 @@ void Desk::reenter(Unit& unit) {
   std::erase_if(moved.slots, [](const Slot& slot) { return slot.pod.empty(); });
   moved.min = std::min(moved.min, static_cast<int>(moved.slots.size()));
   PodRecord& first = pods_.at(moved.slots.front().pod);
-  moved.id = moved.gang.empty() ? first.pod.meta.uid + "#" + std::to_string(first.rounds++)
-                                : "gang:" + moved.gang + "#" + std::to_string(++last_gang_);
+  moved.id = new_unit_id();
   regroup(moved);
   const bool tied = std::any_of(moved.slots.begin(), moved.slots.end(),
                                 [](const Slot& slot) { return !slot.pin.empty(); });

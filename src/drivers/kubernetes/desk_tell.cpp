@@ -27,7 +27,7 @@ void Desk::will_tell(PodRecord& record) {
   const bool gathers = record.unit.empty() && !record.ask.gang.empty();
   const Instant at = now_ + (gathers ? kGangWords : kFirstWords);
   if (record.tell_at) {
-    if (*record.tell_at <= at || !record.told.reason.empty()) return;
+    if (*record.tell_at <= at || record.told) return;
     tell_at_.erase({*record.tell_at, record.pod.meta.uid});
   }
   record.tell_at = at;
@@ -47,11 +47,11 @@ void Desk::tell_waiting() {
     const Slot* slot = slot_of(record);
     if (!waits || (slot != nullptr && slot->stage != Stage::Waiting)) continue;
     Tell words = words_for(record);
-    const bool same = words == record.told;
+    const bool same = record.told && words == *record.told;
     record.told_pause =
         same ? std::min(kMostBetween, record.told_pause + record.told_pause) : kNextWords;
     if (!same) {
-      record.told = words;
+      record.told = std::make_unique<const Tell>(words);
       orders_.emplace_back(std::move(words));
       touch_claim(record);
     }
@@ -111,7 +111,7 @@ ClaimStatus Desk::claim_status(const ClaimRecord& claim) const {
       }
       status.allocations.push_back(std::move(allocation));
     } else if (status.message.empty()) {
-      status.message = record.told.message;
+      status.message = record.told ? record.told->message : "";
     }
   }
   std::sort(status.allocations.begin(), status.allocations.end(),

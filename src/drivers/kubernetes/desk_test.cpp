@@ -191,6 +191,23 @@ TEST(Desk, somebody_elses_lease_sends_the_pod_elsewhere) {
   EXPECT_FALSE(world.pod(a).node_name.empty() || world.pod(b).node_name.empty());
 }
 
+TEST(Desk, a_lease_counts_when_its_node_comes_after_it) {
+  World world(1, false);
+  world.add_node("n1-0", 1);  // its lease has a name that begins as those of n1 do
+  world.play();
+  const std::string theirs = world.add_pod("theirs", 1, {}, 0, "another-scheduler");
+  world.take_lease("n1", 0, {theirs, kWholeGpu, 0, {}, {}, {}}, true);
+  world.play();
+  world.add_node("n1", 1);
+  const std::string a = world.add_pod("a", 1);
+  const std::string b = world.add_pod("b", 1);
+  world.play();
+  EXPECT_EQ(world.pod(a).node_name, "n1-0");
+  EXPECT_EQ(world.pod(b).node_name, "") << "somebody may be about to bind a pod there";
+  world.advance(seconds(30));
+  EXPECT_EQ(world.pod(b).node_name, "n1");
+}
+
 TEST(Desk, a_lost_member_of_a_gang_is_bound_anew_when_its_pod_is_made_again) {
   World world;
   for (const char* name : {"n1", "n2", "n3"}) world.add_node(name, 4);

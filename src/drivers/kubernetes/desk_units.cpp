@@ -53,11 +53,13 @@ Status Desk::enter(const Unit& unit, const PodRecord& first) {
   return tell(SubmitJob{std::move(job)});
 }
 
+// Short: every record of it, here and in the engine, keeps the name.
+std::string Desk::new_unit_id() { return "unit-" + std::to_string(++last_unit_); }
+
 void Desk::form_single(PodRecord& record) {
   const std::string& uid = record.pod.meta.uid;
   Unit unit;
-  unit.id = record.rounds == 0 ? uid : uid + "#" + std::to_string(record.rounds);
-  ++record.rounds;
+  unit.id = new_unit_id();
   unit.topology = record.ask.topology;
   unit.slots.push_back({TaskRef{unit.id, 0, 0}, uid, Stage::Waiting, {}, false, {}, {}});
   regroup(unit);
@@ -127,7 +129,7 @@ void Desk::form_gang(const std::string& key) {
     return;
   }
   Unit unit;
-  unit.id = "gang:" + key + "#" + std::to_string(++last_gang_);
+  unit.id = new_unit_id();
   unit.gang = key;
   unit.topology = members.front()->ask.topology;
   unit.min = size;

@@ -31,7 +31,7 @@ PodAsk Objects::ask(const Pod& pod) {
   const std::string& uid = pod.meta.uid;
   PodAsk ask;
   ask.priority = engine_priority(pod.priority);
-  watch(by_namespace_, {{}, pod.meta.ns}, uid);
+  of_pod_[uid].ns = pod.meta.ns;
   const auto ns = namespaces_.find(pod.meta.ns);
   Meta unknown;
   unknown.name = pod.meta.ns;
@@ -179,7 +179,7 @@ Uids Objects::forget_pod(const std::string& uid) {
     siblings = waiting_for(by_owner_, {{}, it->second.first});
   free_index(uid);
   if (const auto it = of_pod_.find(uid); it != of_pod_.end()) {
-    for (const auto& [index, key] : it->second) {
+    for (const auto& [index, key] : it->second.others) {
       if (const auto user = claim_users_.find(key);
           index == &by_claim_ && user != claim_users_.end() && user->second.uid == uid) {
         claim_users_.erase(user);
@@ -198,18 +198,18 @@ Uids Objects::forget_pod(const std::string& uid) {
 
 // ---------------------------------------------------------------- who refers to what
 
-void Objects::watch(std::map<Key, std::set<std::string>>& index, Key key, const std::string& uid) {
-  if (index[key].insert(uid).second) of_pod_[uid].emplace_back(&index, std::move(key));
+void Objects::watch(Index& index, Key key, const std::string& uid) {
+  if (index[key].insert(uid).second) of_pod_[uid].others.emplace_back(&index, std::move(key));
 }
 
-Uids Objects::waiting_for(const std::map<Key, std::set<std::string>>& index, const Key& key) const {
+Uids Objects::waiting_for(const Index& index, const Key& key) const {
   const auto it = index.find(key);
   return it == index.end() ? Uids{} : Uids(it->second.begin(), it->second.end());
 }
 
 Uids Objects::all_pods() const {
   Uids uids;
-  for (const auto& [uid, keys] : of_pod_) uids.push_back(uid);
+  for (const auto& [uid, mentions] : of_pod_) uids.push_back(uid);
   return uids;
 }
 
@@ -253,7 +253,10 @@ Uids Objects::put(const Namespace& name_space) {
   const bool same =
       namespaces_.contains(name) && namespaces_[name].meta.labels == name_space.meta.labels;
   namespaces_[name] = name_space;
-  return same ? Uids{} : waiting_for(by_namespace_, {{}, name});
+  Uids inside;
+  for (const auto& [uid, mentions] : of_pod_)
+    if (!same && mentions.ns == name) inside.push_back(uid);
+  return inside;
 }
 
 Uids Objects::put(GpuTenant tenant) {

@@ -67,6 +67,7 @@ class Objects {
 
  private:
   using Key = std::pair<std::string, std::string>;  // namespace, name
+  using Index = std::map<Key, std::set<std::string>>;
 
   struct ClaimRecord {
     std::optional<GpuClaim> claim;
@@ -84,8 +85,8 @@ class Objects {
   bool find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin, std::string& group);
   int index_of(const Pod& pod);
   void free_index(const std::string& uid);
-  void watch(std::map<Key, std::set<std::string>>& index, Key key, const std::string& uid);
-  Uids waiting_for(const std::map<Key, std::set<std::string>>& index, const Key& key) const;
+  void watch(Index& index, Key key, const std::string& uid);
+  Uids waiting_for(const Index& index, const Key& key) const;
   Uids all_pods() const;
 
   SchedulerConfig config_;
@@ -102,9 +103,12 @@ class Objects {
   SharedRequest last_request_;     // pods that ask for the same come one after the other
 
   // Who refers to what. Pods leave with forget_pod().
-  std::map<Key, std::set<std::string>> by_claim_, by_group_, by_owner_, by_namespace_, by_node_,
-      by_domain_;
-  std::map<std::string, std::vector<std::pair<std::map<Key, std::set<std::string>>*, Key>>> of_pod_;
+  struct Mentions {
+    std::string ns;
+    std::vector<std::pair<Index*, Key>> others;
+  };
+  Index by_claim_, by_group_, by_owner_, by_node_, by_domain_;
+  std::map<std::string, Mentions> of_pod_;
   std::map<std::string, std::map<int, std::string>> indexes_;  // owner, index: pod
   std::map<std::string, std::pair<std::string, int>> index_of_pod_;
   struct ClaimUser {
