@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -201,14 +202,16 @@ void print_json(const std::vector<SeedResult>& results, const FaultsOptions& opt
 
 }  // namespace
 
-int run_faults(const FaultsOptions& options) {
+int run_faults(FaultsOptions options) {
   const std::vector<SeedResult> results = [&] {
     const Interrupt interrupt;  // the shrinking that may follow is left at once
     return run_seeds(options, interrupt);
   }();
   const bool complete = results.size() == options.seeds;
-  if (!complete)
+  if (!complete) {
     fmt::print(stderr, "interrupted: {} of {} seeds were played\n", results.size(), options.seeds);
+    options.shrink = false;  // whoever lost patience does not wait for minutes more
+  }
   if (options.json)
     print_json(results, options);
   else
@@ -223,7 +226,9 @@ void add_faults(CLI::App& sim, int& exit_code) {
   auto options = std::make_shared<FaultsOptions>();
   CLI::App* command =
       sim.add_subcommand("faults", "Random load and failures from seeds, watched by checkers");
-  command->add_option("--seed", options->seed, "The first seed")->capture_default_str();
+  command->add_option("--seed", options->seed, "The first seed")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
   command->add_option("--seeds", options->seeds, "How many seeds, one after another")
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();

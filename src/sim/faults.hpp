@@ -35,7 +35,7 @@ SeedResult run_seed(std::uint64_t seed, std::uint64_t steps, volatile std::uint6
 // The actions of a seed up to and including number `last`.
 Script record_seed(std::uint64_t seed, std::uint64_t steps, std::uint64_t last);
 
-int run_faults(const FaultsOptions& options);
+int run_faults(FaultsOptions options);
 void add_faults(CLI::App& sim, int& exit_code);
 
 }  // namespace gs
