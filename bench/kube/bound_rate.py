@@ -149,15 +149,22 @@ class Bench:
 
     def full(self):
         self.told("full cluster: a 10 x 8 gang is told why it waits", 8, 0.1, "KAI, 2-core machine")
-        self.told("7 of 8 GPUs busy everywhere: a 10 x 8 gang is told", 7, 0, "")
+        message = self.told("7 of 8 GPUs busy everywhere: a 10 x 8 gang is told what would move", 1)
+        if f"{GANG_ASK * 7} running tasks" not in message:
+            raise AssertionError(f"not told what would have to move: {message}")
 
-    def told(self, what, gpus, anchor, anchor_name):
+    def told(self, what, gpus, anchor=0, anchor_name=""):
+        """A gang comes to a cluster that pods of so many GPUs fill, but for one on each node where
+        each has one."""
         with self.cluster() as cluster:
             contender = contenders.ours(cluster)
-            self.create(cluster, contender, self.nodes, gpus=gpus, prefix="busy")
+            running = self.nodes * 8 // gpus
+            self.create(cluster, contender, running, gpus=gpus, prefix="busy")
             seen = BoundPods(cluster)
             contender.start()
-            seen.wait(self.nodes)
+            seen.wait(running)
+            if gpus == 1:
+                running -= self.remove_one_from_each_node(cluster)
             time.sleep(2)
             self.create(cluster, contender, GANG_ASK, gpus=8, gang_size=GANG_ASK, prefix="late")
             begin = time.monotonic()
@@ -166,11 +173,24 @@ class Bench:
             before = contender.cpu_s()
             time.sleep(10)
             self.report.add(f"{what}: CPU in 10 s after", "s", contender.cpu_s() - before)
-            pods = cluster.get("/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%21%3D")
-            if len(pods["items"]) != self.nodes:
-                raise AssertionError(f"{self.nodes - len(pods['items'])} running pods were removed")
-            print(f"    {message}\n    {len(pods['items'])} pods still run")
+            left = len(self.bound_pods(cluster))
+            if left != running:
+                raise AssertionError(f"{running - left} running pods were removed")
+            print(f"    {message}\n    {left} of {running} pods still run", flush=True)
             contender.stop()
+            return message
+
+    def bound_pods(self, cluster):
+        """Pod to node."""
+        pods = cluster.get("/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%21%3D")
+        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods["items"]}
+
+    def remove_one_from_each_node(self, cluster):
+        one_of = {node: pod for pod, node in self.bound_pods(cluster).items()}
+        for pod in one_of.values():
+            cluster.request("DELETE",
+                            f"/api/v1/namespaces/default/pods/{pod}?gracePeriodSeconds=0")
+        return len(one_of)
 
     def reason(self, cluster):
         """Of the last of the gang's pods that is told."""

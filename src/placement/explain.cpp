@@ -35,12 +35,21 @@ bool is_closer(const Candidate& a, const Candidate& b) {
   return x != y ? x > y : a.node < b.node;
 }
 
+// "2 free GPUs", "1 free GPU".
+std::string amount_words(const Candidate& candidate) {
+  std::string of = candidate.of;
+  if (candidate.has == 1 && of.starts_with("free "))
+    for (const std::string_view many : {"GPUs", "cores", "instances"})
+      if (const std::size_t at = of.find(many); at != std::string::npos)
+        of.erase(at + many.size() - 1, 1);
+  return std::to_string(candidate.has) + " " + of;
+}
+
 // What the node lacks that comes nearest to holding one task.
 void explain_best(const Lack& lack, Why& why) {
   why.best = lack.candidate;
   why.constraint = lack.constraint;
-  why.sentence += "; best node " + lack.candidate.node + " has " +
-                  std::to_string(lack.candidate.has) + " " + lack.candidate.of;
+  why.sentence += "; best node " + lack.candidate.node + " has " + amount_words(lack.candidate);
   if (lack.candidate.has >= lack.candidate.needs) why.sentence += ", but not where they are needed";
 }
 
