@@ -147,6 +147,30 @@ class Bench:
         self.report.add("one gang of 512: last created to last bound", "s", one.whole_s, 5,
                         "Volcano, 2-core machine", True)
 
+    def restart(self):
+        ours, stock = self.restarted(contenders.ours), self.restarted(contenders.stock)
+        what = f"restart with {self.pods} bound pods: start to next one bound"
+        self.report.add(what, "s", ours.whole_s, stock.whole_s, "kube-scheduler", True)
+        self.report.add(f"{what}: CPU", "s", ours.cpu_s, stock.cpu_s, "kube-scheduler", True)
+
+    def restarted(self, make):
+        """A pod comes while the scheduler is away, and is bound when it knows all others again."""
+        with self.cluster() as cluster:
+            contender = make(cluster)
+            self.create(cluster, contender, self.pods)
+            seen = BoundPods(cluster)
+            contender.start()
+            seen.wait(self.pods)
+            time.sleep(2)  # nothing is under way
+            contender.stop()
+            self.create(cluster, contender, 1, prefix="late")
+            begin = time.monotonic()
+            contender.start()
+            took = seen.wait(self.pods + 1) - begin
+            measured = Measured(1 / took, took, contender.cpu_s(), contender.peak_mib())
+            contender.stop()
+            return measured
+
     def full(self):
         self.told("full cluster: a 10 x 8 gang is told why it waits", 8, 0.1, "KAI, 2-core machine")
         message = self.told("7 of 8 GPUs busy everywhere: a 10 x 8 gang is told what would move", 1)
@@ -210,12 +234,12 @@ def main():
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--only", action="append", default=[],
-                        help="one_gpu (or one_gpu_backlog, one_gpu_created), eight_gpus, gangs or "
-                             "full; may be given several times")
+                        help="one_gpu (or one_gpu_backlog, one_gpu_created), eight_gpus, gangs, "
+                             "restart or full; may be given several times")
     asked = parser.parse_args()
     kube_toolchain.ensure(only=["bare-limits", "kube-scheduler"])
     bench = Bench(asked.nodes, asked.pods, asked.only)
-    for name in ("one_gpu_backlog", "one_gpu_created", "eight_gpus", "gangs", "full"):
+    for name in ("one_gpu_backlog", "one_gpu_created", "eight_gpus", "gangs", "restart", "full"):
         if bench.wants(name):
             getattr(bench, name)()
     bench.report.write()
