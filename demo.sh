@@ -48,7 +48,7 @@ submit "Distributed Fine-tuning (gang)" 4 1000 '{"gang_scheduling": true}'
 sleep 1
 say "Jobs, by priority"
 curl -sS "$url/jobs?tenant_id=$tenant" | jq -r '.jobs | sort_by(-.priority) | .[] |
-  "  \(.priority)\t\(.gpu_count) GPUs\t\(.state)\t\(.name)\(if .node_name != "" then "  on \(.node_name)" else "" end)"'
+  "  \(.priority)\t\(.gpu_count) GPU\(if .gpu_count == 1 then "" else "s" end)\t\(.state)\t\(.name)\(if .node_name != "" then "  on \(.node_name)" else "" end)"'
 
 say "Why one of them waits"
 waiting=$(curl -sS "$url/jobs?tenant_id=$tenant&state=pending,preempted&limit=1" | jq -r '.jobs[0].job_id // empty')

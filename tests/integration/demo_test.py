@@ -36,7 +36,7 @@ class Demo:
 
 def states_in(shown):
     """Priority -> state."""
-    return dict(re.findall(r"^  (\d+)\t\d+ GPUs\t(\w+)\t", shown, re.MULTILINE))
+    return dict(re.findall(r"^  (\d+)\t\d+ GPUs?\t(\w+)\t", shown, re.MULTILINE))
 
 
 @test
