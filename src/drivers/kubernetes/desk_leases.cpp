@@ -83,13 +83,18 @@ void Desk::judge_leases_of(const std::string& node) {
   }
 }
 
-// Somebody was faster: until the lease itself is seen, this is all that we know of it.
+// Somebody was faster: until the lease itself is seen, this is all that we know of it. Not that its
+// holder is alone: it must not be removed unseen.
 void Desk::lease_taken(const std::string& node, int gpu, const std::string& holder) {
   const std::string name = gpu_lease_name(node, gpu);
   LeaseRecord& lease = leases_[name];
   lease.node = node;
   lease.gpu = gpu;
-  lease.holders = {GpuHolder{holder, kWholeGpu, 0, {}, {}, {}}};
+  if (std::none_of(lease.holders.begin(), lease.holders.end(),
+                   [&](const GpuHolder& known) { return known.pod_uid == holder; })) {
+    lease.uid.clear();
+    lease.holders = {GpuHolder{holder, kWholeGpu, 0, {}, {}, {}}};
+  }
   lease.seen = now_;
   judge(name, lease);
 }

@@ -17,7 +17,9 @@ void Desk::put(Pod now) {
   const std::string stood = relabelled ? rules_.lift(uid) : std::string{};
   record.pod = std::move(now);
   const Pod& pod = record.pod;
-  if (!pod.node_name.empty() && !pod.ended())
+  if (pod.ended())
+    (void)rules_.lift(uid);
+  else if (!pod.node_name.empty())
     count_in(pod, pod.node_name);
   else if (!stood.empty())
     rules_.place(pod, stood);
@@ -143,6 +145,7 @@ void Desk::remove_pod(const std::string& uid) {
   const auto it = pods_.find(uid);
   if (it == pods_.end()) return;
   it->second.gone = true;
+  (void)rules_.lift(uid);  // nobody lies beside it any more, even while its Bind has no result
   if (!synced_) {
     count_out(uid);
     nodes_[it->second.pod.node_name].pods.erase(uid);
