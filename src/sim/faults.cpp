@@ -227,7 +227,7 @@ void add_faults(CLI::App& sim, int& exit_code) {
   CLI::App* command =
       sim.add_subcommand("faults", "Random load and failures from seeds, watched by checkers");
   command->add_option("--seed", options->seed, "The first seed")
-      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "NONNEGATIVE"))
       ->capture_default_str();
   command->add_option("--seeds", options->seeds, "How many seeds, one after another")
       ->check(CLI::Range(1, 1'000'000'000))

@@ -145,13 +145,13 @@ void Desk::remove_pod(const std::string& uid) {
   const auto it = pods_.find(uid);
   if (it == pods_.end()) return;
   it->second.gone = true;
-  (void)rules_.lift(uid);  // nobody lies beside it any more, even while its Bind has no result
   if (!synced_) {
     count_out(uid);
     nodes_[it->second.pod.node_name].pods.erase(uid);
     pods_.erase(it);
     return;
   }
+  (void)rules_.lift(uid);  // nobody lies beside it any more, even while its Bind has no result
   look_at(it->second);
   settle();
 }

@@ -208,14 +208,18 @@ TEST(Desk, a_lease_counts_when_its_node_comes_after_it) {
   EXPECT_EQ(world.pod(b).node_name, "n1");
 }
 
-// Two pods of one map are to have GPU 0 of n1 together.
-class SharedGpu : public testing::Test {
+// The desk by itself: the test says what comes of its orders, and when.
+class DeskAlone : public testing::Test {
  protected:
-  SharedGpu() : desk_(DeskOptions{}, ask_of) {
+  DeskAlone() : desk_(DeskOptions{}, [this](const Pod&) { return ask_; }) {
+    ask_.tenant = "team";
+    ask(TaskRequest{});
     gs::Node node;
     node.name = "n1";
     node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
-    node.gpus.emplace_back();
+    node.gpus.resize(2);
+    node.gpus[1].index = 1;
+    set_label(node.labels, "kubernetes.io/hostname", "n1");
     desk_.begin(Instant{1000});
     Tenant team;
     team.id = "team";
@@ -224,25 +228,20 @@ class SharedGpu : public testing::Test {
     desk_.synced();
   }
 
-  static PodAsk ask_of(const Pod&) {
-    TaskRequest request;
-    request.only_nodes = {"n1"};
+  // What pods ask for from now on: one GPU, and this.
+  void ask(TaskRequest request) {
     request.gpu.count = 1;
-    request.gpu.pinned_ids = {0};
-    request.gpu.pin_group = "map";
-    PodAsk ask;
-    ask.tenant = "team";
-    ask.request = SharedRequest(std::move(request));
-    return ask;
+    ask_.request = SharedRequest(std::move(request));
   }
-
-  void put(const std::string& name) {
+  static Pod pod(const std::string& name, const std::string& app = {}) {
     Pod pod;
     pod.meta.name = pod.meta.uid = name;
     pod.meta.ns = "default";
     pod.scheduler_name = "gpu-scheduler";
-    desk_.put(pod);
+    set_label(pod.meta.labels, "app", app);
+    return pod;
   }
+  // Of GPU 0, which pods of one map share.
   void put_lease(const std::vector<std::string>& holders) {
     Lease lease;
     lease.meta.name = gpu_lease_name("n1", 0);
@@ -259,7 +258,6 @@ class SharedGpu : public testing::Test {
     desk_.cycle();
     return desk_.take();
   }
-  // Of what the last turn ordered.
   template <typename T>
   static std::optional<T> first(const std::vector<Order>& orders) {
     for (const Order& order : orders)
@@ -267,16 +265,22 @@ class SharedGpu : public testing::Test {
     return std::nullopt;
   }
 
+  PodAsk ask_;
   Desk desk_;
 };
 
-TEST_F(SharedGpu, its_lease_is_not_removed_unseen_because_it_was_taken) {
-  put("a");
+TEST_F(DeskAlone, a_shared_lease_is_not_removed_unseen_because_it_was_taken) {
+  TaskRequest pinned;
+  pinned.only_nodes = {"n1"};
+  pinned.gpu.pinned_ids = {0};
+  pinned.gpu.pin_group = "map";
+  ask(pinned);
+  desk_.put(pod("a"));
   const auto first_bind = first<Bind>(turn());
   ASSERT_TRUE(first_bind);
   put_lease({"a"});
   desk_.done({first_bind->id, {{first_bind->pods[0].pod, BindFailure::None, -1, {}, {}}}});
-  put("b");
+  desk_.put(pod("b"));
   const auto next = first<Bind>(turn());
   ASSERT_TRUE(next);
   put_lease({"a", "b"});  // by another scheduler, which binds b itself
@@ -288,51 +292,17 @@ TEST_F(SharedGpu, its_lease_is_not_removed_unseen_because_it_was_taken) {
   EXPECT_EQ(release->lease_uid, "") << "b may be in it";
 }
 
-TEST(Desk, who_goes_while_it_is_being_bound_is_no_company) {
-  Desk desk(DeskOptions{}, [](const Pod&) {
-    TaskRequest request;
-    request.gpu.count = 1;
-    PodAsk ask;
-    ask.tenant = "team";
-    ask.request = SharedRequest(std::move(request));
-    return ask;
-  });
-  gs::Node node;
-  node.name = "n1";
-  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
-  node.gpus.resize(2);
-  node.gpus[1].index = 1;
-  set_label(node.labels, "kubernetes.io/hostname", "n1");
-  desk.begin(Instant{1000});
-  Tenant team;
-  team.id = "team";
-  desk.put(team);
-  desk.put_node(std::make_shared<const gs::Node>(node), {});
-  desk.synced();
-  const auto binds = [&] {
-    desk.begin(desk.now() + milliseconds(10));
-    desk.cycle();
-    std::size_t count = 0;
-    for (const Order& order : desk.take()) count += std::holds_alternative<Bind>(order) ? 1 : 0;
-    return count;
-  };
-  Pod pod;
-  pod.meta.ns = "default";
-  pod.meta.name = pod.meta.uid = "database";
-  pod.scheduler_name = "gpu-scheduler";
-  set_label(pod.meta.labels, "app", "db");
-  desk.put(pod);
-  EXPECT_EQ(binds(), 1U);
-  desk.remove_pod("database");  // its Bind has no result yet
-  Pod follower = pod;
-  follower.meta.name = follower.meta.uid = "follower";
-  set_label(follower.meta.labels, "app", "web");
+TEST_F(DeskAlone, who_goes_while_it_is_being_bound_is_no_company) {
+  desk_.put(pod("database", "db"));
+  EXPECT_TRUE(first<Bind>(turn()));
+  desk_.remove_pod("database");  // its Bind has no result yet
+  Pod follower = pod("follower", "web");
   PodTerm near;
   near.selector = LabelSelector{{{"app", LabelOp::In, {"db"}}}};
   near.topology_key = "kubernetes.io/hostname";
   follower.pod_affinity.required = {near};
-  desk.put(follower);
-  EXPECT_EQ(binds(), 0U) << "there is nobody to lie beside";
+  desk_.put(follower);
+  EXPECT_FALSE(first<Bind>(turn())) << "there is nobody to lie beside";
 }
 
 TEST(Desk, a_lost_member_of_a_gang_is_bound_anew_when_its_pod_is_made_again) {
