@@ -6,10 +6,11 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what ccache asks for where precompiled headers are used.
+  # The sloppiness is what ccache asks for where precompiled headers are used. What one checkout has
+  # compiled serves every other one: paths inside it don't count.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      ${CCACHE})
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
 # CHECK stays on in every build type: it does not look at NDEBUG.
