@@ -1,5 +1,6 @@
 // What happens to tasks when the agent, their supervisor or the scheduler goes away.
 #include <algorithm>
+#include <filesystem>
 
 #include <signal.h>
 
@@ -100,6 +101,18 @@ TEST_F(AgentTest, cleans_up_after_a_supervisor_that_died_while_it_was_away) {
   start_agent();
   EXPECT_EQ(scheduler_->report_of(id("a"), "exited").signal(), SIGKILL);
   EXPECT_FALSE(anything_marked(id("a")));
+}
+
+TEST_F(AgentTest, a_supervisor_whose_folder_is_gone_ends_with_its_task) {
+  start_agent();
+  scheduler_->send(script("a", "while [ ! -e go ]; do sleep 0.02; done"));
+  scheduler_->report_of(id("a"), "running");
+  const auto supervisor = static_cast<pid_t>(read_status(task_dir("a")).supervisor_pid);
+  ASSERT_GT(supervisor, 1);
+  agent_.kill_hard();
+  std::filesystem::remove_all(task_dir("a"));
+  ASSERT_EQ(::kill(supervisor, SIGTERM), 0);
+  EXPECT_TRUE(eventually([&] { return !process_exists(supervisor); }));
 }
 
 class ShortLease : public AgentTest {
