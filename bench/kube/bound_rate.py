@@ -171,6 +171,29 @@ class Bench:
             contender.stop()
             return measured
 
+    def take_over(self):
+        ours = self.taken_over(contenders.ours)
+        stock = self.taken_over(lambda c, name: contenders.stock(c, elects=True, name=name))
+        self.report.add(f"leader killed with {self.pods} bound pods: until the next one is bound", "s",
+                        ours, stock, "kube-scheduler, as it comes", True)
+
+    def taken_over(self, make):
+        """The leader is killed, a pod comes, and one that stood by binds it."""
+        with self.cluster() as cluster:
+            first, second = make(cluster, name="first"), make(cluster, name="second")
+            self.create(cluster, first, self.pods)
+            seen = BoundPods(cluster)
+            first.start()
+            seen.wait(self.pods)
+            second.start()
+            time.sleep(5)  # it knows everything, and nothing is under way
+            begin = time.monotonic()
+            first.kill()
+            self.create(cluster, first, 1, prefix="late")
+            took = seen.wait(self.pods + 1) - begin
+            second.stop()
+            return took
+
     def full(self):
         self.told("full cluster: a 10 x 8 gang is told why it waits", 8, 0.1, "KAI, 2-core machine")
         message = self.told("7 of 8 GPUs busy everywhere: a 10 x 8 gang is told what would move", 1)
@@ -235,11 +258,12 @@ def main():
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--only", action="append", default=[],
                         help="one_gpu (or one_gpu_backlog, one_gpu_created), eight_gpus, gangs, "
-                             "restart or full; may be given several times")
+                             "restart, take_over or full; may be given several times")
     asked = parser.parse_args()
     kube_toolchain.ensure(only=["bare-limits", "kube-scheduler"])
     bench = Bench(asked.nodes, asked.pods, asked.only)
-    for name in ("one_gpu_backlog", "one_gpu_created", "eight_gpus", "gangs", "restart", "full"):
+    for name in ("one_gpu_backlog", "one_gpu_created", "eight_gpus", "gangs", "restart", "take_over",
+                 "full"):
         if bench.wants(name):
             getattr(bench, name)()
     bench.report.write()

@@ -12,7 +12,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 STOCK_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}
-leaderElection: {{leaderElect: false}}
+leaderElection: {{leaderElect: {elects}}}
 """
 
 
@@ -39,20 +39,24 @@ class Contender:
     def stop(self):
         self.program.stop()
 
+    def kill(self):
+        self.program.kill()
 
-def ours(cluster, leases=True):
-    cluster.request("POST", "/api/v1/namespaces", {
-        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-scheduler"}})
+
+def ours(cluster, leases=True, name="gpu-scheduler"):
+    if cluster.find("/api/v1/namespaces/gpu-scheduler") is None:
+        cluster.request("POST", "/api/v1/namespaces", {
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-scheduler"}})
     command = [OURS, "kube", "--kubeconfig", cluster.kubeconfig, "--port", free_port(),
                *([] if leases else ["--no-leases"])]
     return Contender(f"gpu-scheduler{'' if leases else ' without leases'}", "gpu-scheduler",
-                     Program("gpu-scheduler", command, cluster.folder))
+                     Program(name, command, cluster.folder))
 
 
-def stock(cluster):
-    config = cluster.folder / "kube-scheduler.yaml"
-    config.write_text(STOCK_CONFIG.format(kubeconfig=cluster.kubeconfig))
+def stock(cluster, elects=False, name="kube-scheduler"):
+    config = cluster.folder / f"{name}.yaml"
+    config.write_text(STOCK_CONFIG.format(kubeconfig=cluster.kubeconfig, elects=str(elects).lower()))
     command = [cluster.binaries["kube-scheduler"], f"--config={config}", "--bind-address=127.0.0.1",
                f"--secure-port={free_port()}"]
     return Contender("kube-scheduler", "default-scheduler",
-                     Program("kube-scheduler", command, cluster.folder))
+                     Program(name, command, cluster.folder))

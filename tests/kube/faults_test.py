@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Bad moments of `gpu-scheduler kube` on a real control plane: killed at every single write, the API
-server restarted, watches cut, history compacted, the clock jumping. After each: no GPU
-twice, no lease without its pod, no pod stuck."""
+"""Bad moments of `gpu-scheduler kube` on a real control plane: killed at every single write, killed
+beside one that stands by, the API server restarted, watches cut, history compacted, the clock jumping.
+After each: no GPU twice, no lease without its pod, no pod stuck."""
 
 import base64
 import datetime
@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -83,6 +84,51 @@ def a_kill_before_or_after_any_write_loses_nothing():
             number += 1
         check(number > 7, f"it wrote only {number - 1} times: leases and bindings are more")
         print(f"      killed {when} each of {number - 1} writes", flush=True)
+
+
+def start_standby(**where):
+    one = start_scheduler("standby", ready=False, **where)
+    wait_for(lambda: one.readiness() == {"ready": True, "leads": False}, "it has listed and stands by")
+    return one
+
+
+@test
+def a_standby_follows_and_writes_nothing():
+    leader = start_scheduler("leader")
+    proxy().strike_at(0, "never", None)
+    standby = start_standby(kubeconfig=proxy().kubeconfig)
+    create_all()
+    all_settle()
+    delete(*NAMES)
+    no_leases()
+    equal(proxy().writes, [], "what the one that stands by wrote")
+    check("topology_" not in standby.page("/metrics"), "it counts what another one decides")
+    leader.program.stop()  # in order: the lead is free at once
+    wait_for(lambda: standby.readiness().get("leads"), "the other one leads")
+    create_all()
+    all_settle()
+    delete(*NAMES)
+    no_leases()
+    standby.program.stop()
+
+
+@test
+def a_standby_takes_over_what_was_half_done():
+    for number in (2, 5, 8):  # leases, and Bindings of a gang
+        leader = start_scheduler("leader", kubeconfig=proxy().kubeconfig)
+        standby = start_standby()
+        proxy().strike_at(number, "after", leader.program.kill)
+        create_all()
+        wait_for(lambda: not leader.program.is_running(), "the leader is killed", pause=0.02)
+        begin = time.monotonic()
+        wait_for(lambda: standby.readiness().get("leads"), "the other one leads", pause=0.02)
+        leads = time.monotonic() - begin
+        all_settle()
+        print(f"      killed after write {number}: led after {leads:.1f} s, all bound after "
+              f"{time.monotonic() - begin:.1f} s", flush=True)
+        delete(*NAMES)
+        no_leases()
+        standby.program.stop()
 
 
 @test

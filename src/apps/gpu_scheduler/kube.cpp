@@ -60,6 +60,8 @@ class Kube {
 
  private:
   Status read_config();
+  void follow(bool does);
+  std::string trouble() const;
   void make_elector();
   Status listen();
   HttpResponse answer(const HttpRequest& request);
@@ -77,6 +79,7 @@ class Kube {
   std::unique_ptr<kube::Scheduler> scheduler_;
   std::unique_ptr<HttpServer> http_;
   std::atomic<bool> leads_{false};
+  bool led_ = false;  // when look() looked last
   std::string trouble_;  // as it was said last
 };
 
@@ -123,15 +126,24 @@ void Kube::make_elector() {
                                }});
 }
 
+// Who stands by follows the cluster, to take over at once. What it knows then may be a moment old:
+// GPUs are not given twice because of their leases. Without these it begins with a new look.
 void Kube::look() {
   say_trouble();
-  if (leads_ == (scheduler_ != nullptr)) return;
-  const std::lock_guard lock(mutex_);
-  if (!leads_) {
-    scheduler_.reset();
-    return;
+  const bool leads = leads_;
+  if (led_ && !leads) follow(false);
+  if (scheduler_ == nullptr && (leads || config_.leases)) follow(true);
+  if (!led_ && leads) {
+    log_info("leading", {{"identity", identity_}});
+    scheduler_->lead();
   }
-  log_info("leading", {{"identity", identity_}});
+  led_ = leads;
+}
+
+void Kube::follow(bool does) {
+  const std::lock_guard lock(mutex_);
+  scheduler_.reset();
+  if (!does) return;
   scheduler_ = std::make_unique<kube::Scheduler>(
       *api_,
       kube::SchedulerOptions{config_, identity_, flags_.leader_elect,
@@ -140,11 +152,15 @@ void Kube::look() {
   scheduler_->start();
 }
 
+std::string Kube::trouble() const {
+  std::string what = scheduler_ != nullptr ? scheduler_->trouble() : std::string{};
+  if (what.empty() && elector_ != nullptr) what = elector_->trouble();
+  return what;
+}
+
 // Once for each.
 void Kube::say_trouble() {
-  const std::string now = scheduler_ != nullptr ? scheduler_->trouble()
-                          : elector_ != nullptr ? elector_->trouble()
-                                                : std::string{};
+  const std::string now = trouble();
   if (now == trouble_) return;
   trouble_ = now;
   if (!now.empty()) log_warn("something is missing in the cluster", {{"what", now}});
@@ -191,15 +207,13 @@ HttpResponse Kube::answer(const HttpRequest& request) {
     response.body = R"({"status":"healthy"})";
   } else if (request.path == "/ready") {
     const std::lock_guard lock(mutex_);
-    const bool standby = flags_.leader_elect && !leads_;
-    const bool ready = standby || (scheduler_ != nullptr && scheduler_->is_synced());
-    const std::string trouble = scheduler_ != nullptr ? scheduler_->trouble()
-                                : elector_ != nullptr ? elector_->trouble()
-                                                      : std::string{};
-    const bool fine = ready && trouble.empty();
+    const bool waits = !leads_ && scheduler_ == nullptr;
+    const bool ready = waits || (scheduler_ != nullptr && scheduler_->is_synced());
+    const std::string what = trouble();
+    const bool fine = ready && what.empty();
     response.status = fine ? 200 : 503;
     Json body{{"ready", fine}, {"leads", leads_.load()}};
-    if (!trouble.empty()) body["reason"] = trouble;
+    if (!what.empty()) body["reason"] = what;
     response.body = body.dump();
   } else if (request.path == "/metrics") {
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -207,7 +221,7 @@ HttpResponse Kube::answer(const HttpRequest& request) {
     metrics_.write(text);
     response.body = text.text();
     const std::lock_guard lock(mutex_);
-    if (scheduler_ != nullptr) response.body += scheduler_->metrics();
+    if (scheduler_ != nullptr && leads_) response.body += scheduler_->metrics();
   } else if (request.path == "/explain") {
     return explain(request);
   } else if (request.path == "/status") {
@@ -229,7 +243,7 @@ HttpResponse Kube::explain(const HttpRequest& request) {
     return response;
   }
   const std::lock_guard lock(mutex_);
-  if (scheduler_ == nullptr) {
+  if (scheduler_ == nullptr || !leads_) {
     response.status = 503;
     response.body = R"({"error":"another scheduler leads; ask that one"})";
     return response;
@@ -250,7 +264,7 @@ HttpResponse Kube::explain(const HttpRequest& request) {
 HttpResponse Kube::status() {
   const std::lock_guard lock(mutex_);
   Json body{{"identity", identity_}, {"leads", leads_.load()}};
-  if (scheduler_ == nullptr) return {200, body.dump(), "application/json", {}};
+  if (scheduler_ == nullptr || !leads_) return {200, body.dump(), "application/json", {}};
   kube::Overview seen;
   scheduler_->ask([&](kube::Desk& desk) { seen = desk.overview(kMostWaiting); });
   body["nodes"] = {{"total", seen.nodes}, {"ready", seen.ready_nodes}};

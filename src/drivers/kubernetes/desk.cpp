@@ -62,7 +62,7 @@ Status Desk::configure(const Config& config, std::vector<std::string> levels,
       gs::Node nowhere = *record.node;
       nowhere.domain.clear();
       record.node = std::make_shared<const gs::Node>(std::move(nowhere));
-      touch_node(name);
+      if (synced_) touch_node(name);
     }
     put_dirty_nodes();
     options_.levels = std::move(levels);

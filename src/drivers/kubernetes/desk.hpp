@@ -3,7 +3,8 @@
 //
 // No thread, clock or I/O: one thread calls it, `now` comes with begin(). A turn is begin(), any
 // number of objects and results, perhaps a cycle(), and take(): orders for the binder and teller.
-// Until synced() objects are only kept: who sees half of the pods would give out GPUs twice.
+// Until synced() objects are only kept: who sees half of the pods would give out GPUs twice, and who
+// stands by for another scheduler has nothing to decide.
 //
 // A *unit* is one job of the engine: a pod by itself, or all pods of a gang, one slot each.
 //
@@ -285,6 +286,7 @@ class Desk {
   void start_over(Unit& unit, const std::string& why);
   static std::string tied_key(const Unit& unit, const std::string& node);
   void solve_turned_back();  // desk_gangs.cpp
+  static bool is_whole(const Unit& unit);
   void solve(Unit& unit);
   std::size_t try_beside(Unit& unit, const std::vector<std::size_t>& tried,
                          const std::optional<RuleBook>& book, std::set<std::string>& made);
@@ -335,6 +337,7 @@ class Desk {
   void judge(const std::string& name, LeaseRecord& lease);
   void judge_leases_of(const std::string& node);
   void lease_taken(const std::string& node, int gpu, const std::string& holder);
+  void look_later_at_leases(const std::string& uid, const TaskPlace& place);
   void check_leases();
   void order_lease_gone(LeaseRecord& lease, const std::string& uid);
   void release_leases(const PodRecord& record, const TaskPlace& place);

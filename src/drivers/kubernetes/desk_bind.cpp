@@ -89,6 +89,7 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   // The lease of a pod that has gone is on its way out: nobody has to make room meanwhile.
   const bool leaving = taken && !pods_.contains(result.holder);
   if (taken && !leaving) lease_taken(place.node, result.gpu, result.holder);
+  look_later_at_leases(slot.pod, place);
   touch_claim(record);
   will_tell(record);
   if (record.gone || record.pod.ended() || record.pod.meta.deleted ||

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kFirstBatch = 8;
 
-bool is_tied(const std::string& pin) { return !pin.empty(); }
-
 }  // namespace
 
 std::string Desk::tied_key(const Unit& unit, const std::string& node) {
@@ -29,30 +27,40 @@ void Desk::solve_turned_back() {
     const auto it = units_.find(id);
     if (it == units_.end()) continue;
     Unit& unit = it->second;
-    const bool waits = std::all_of(unit.slots.begin(), unit.slots.end(), [](const Slot& slot) {
-      return slot.stage == Stage::Waiting && !slot.place && !slot.pod.empty();
-    });
-    if (!waits) continue;
-    solve(unit);
-    reenter(unit);
+    if (is_whole(unit)) {
+      solve(unit);
+      reenter(unit);
+    } else {
+      count_members(unit);  // the engine waits for those that are missing
+    }
   }
+}
+
+// Whether it can start with the members that are there, beside those that are done.
+bool Desk::is_whole(const Unit& unit) {
+  const auto here = std::count_if(unit.slots.begin(), unit.slots.end(), [](const Slot& slot) {
+    return !slot.pod.empty() || slot.stage == Stage::Done;
+  });
+  return here >= unit.min;
 }
 
 void Desk::solve(Unit& unit) {
   std::vector<const Pod*> fellows;
-  for (const Slot& slot : unit.slots) fellows.push_back(&pods_.at(slot.pod).pod);
+  for (const Slot& slot : unit.slots)
+    if (!slot.pod.empty()) fellows.push_back(&pods_.at(slot.pod).pod);
+  const auto is_open = [](const Slot& slot) { return !slot.pod.empty() && slot.pin.empty(); };
   std::set<std::string> made;
   for (std::size_t batch = kFirstBatch; batch > 0;) {
-    const auto next = std::find_if(unit.slots.begin(), unit.slots.end(),
-                                   [](const Slot& slot) { return !is_tied(slot.pin); });
+    const auto next = std::find_if(unit.slots.begin(), unit.slots.end(), is_open);
     if (next == unit.slots.end()) break;
     // Those like the first that has no place yet.
     const PodRecord& first = pods_.at(next->pod);
     const std::optional<RuleBook> book = book_of(first.pod, fellows);
     std::vector<std::size_t> tried;
     for (std::size_t i = 0; i < unit.slots.size() && tried.size() < batch; ++i) {
+      if (!is_open(unit.slots[i])) continue;
       const PodRecord& record = pods_.at(unit.slots[i].pod);
-      if (is_tied(unit.slots[i].pin) || record.ask.request != first.ask.request) continue;
+      if (record.ask.request != first.ask.request) continue;
       const std::optional<RuleBook> other = book_of(record.pod, fellows);
       if (book.has_value() == other.has_value() && (!book || book->key == other->key))
         tried.push_back(i);
@@ -70,7 +78,7 @@ void Desk::solve(Unit& unit) {
 // How many of them were tied to a node.
 std::size_t Desk::try_beside(Unit& unit, const std::vector<std::size_t>& tried,
                              const std::optional<RuleBook>& book, std::set<std::string>& made) {
-  Job job = job_of(unit, pods_.at(unit.slots.front().pod));
+  Job job = job_of(unit, pods_.at(unit.slots[tried.front()].pod));
   job.id = "plan of " + unit.id;
   std::vector<PodRules::Beside> tied;
   std::vector<std::pair<std::string, SharedRequest>> groups;
@@ -90,7 +98,7 @@ std::size_t Desk::try_beside(Unit& unit, const std::vector<std::size_t>& tried,
   };
   job.groups.clear();
   for (const Slot& slot : unit.slots) {
-    if (!is_tied(slot.pin)) continue;
+    if (slot.pin.empty()) continue;
     const PodRecord& record = pods_.at(slot.pod);
     tied.emplace_back(&record.pod, slot.pin);
     const std::string key = tied_key(unit, slot.pin);
@@ -124,7 +132,8 @@ std::size_t Desk::try_beside(Unit& unit, const std::vector<std::size_t>& tried,
     slot.pin = place.node;
     ++found;
   }
-  for (const Slot& slot : unit.slots) count_out(slot.pod);
+  for (const Slot& slot : unit.slots)
+    if (!slot.pin.empty()) count_out(slot.pod);
   return found;
 }
 

@@ -13,6 +13,14 @@ namespace {
 
 std::string blocker_of(const std::string& lease) { return "lease:" + lease; }
 
+std::vector<int> devices_in(const TaskPlace& place) {
+  std::vector<int> gpus = place.gpus;
+  for (const MigPlace& instance : place.mig) gpus.push_back(instance.gpu);
+  std::sort(gpus.begin(), gpus.end());
+  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
+  return gpus;
+}
+
 }  // namespace
 
 void Desk::put(const Lease& lease) {
@@ -99,6 +107,22 @@ void Desk::lease_taken(const std::string& node, int gpu, const std::string& hold
   judge(name, lease);
 }
 
+// A pod was not bound here. Leases that the binder took for it are on their way out and in nobody's
+// way; but one that another scheduler, or another life of ours, once took for it was right only as
+// long as the pod was about to come here.
+void Desk::look_later_at_leases(const std::string& uid, const TaskPlace& place) {
+  for (const int gpu : devices_in(place)) {
+    const auto it = leases_.find(gpu_lease_name(place.node, gpu));
+    if (it == leases_.end() || it->second.wrong) continue;
+    LeaseRecord& lease = it->second;
+    if (std::none_of(lease.holders.begin(), lease.holders.end(),
+                     [&](const GpuHolder& holder) { return holder.pod_uid == uid; }))
+      continue;
+    lease.ordered = now_;
+    wrong_leases_.insert(it->first);
+  }
+}
+
 void Desk::check_leases() {
   for (const std::string& name :
        std::vector<std::string>(wrong_leases_.begin(), wrong_leases_.end())) {
@@ -135,11 +159,7 @@ void Desk::order_lease_gone(LeaseRecord& lease, const std::string& uid) {
 
 void Desk::release_leases(const PodRecord& record, const TaskPlace& place) {
   if (!options_.leases) return;
-  std::vector<int> gpus = place.gpus;
-  for (const MigPlace& instance : place.mig) gpus.push_back(instance.gpu);
-  std::sort(gpus.begin(), gpus.end());
-  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
-  for (const int gpu : gpus) {
+  for (const int gpu : devices_in(place)) {
     Release order{place.node, gpu, name_of(record.pod), false, {}};
     // A lease that others may share is looked at first: somebody may have joined it just now.
     if (const auto it = leases_.find(gpu_lease_name(place.node, gpu)); it != leases_.end())

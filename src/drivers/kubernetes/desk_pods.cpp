@@ -147,7 +147,8 @@ void Desk::remove_pod(const std::string& uid) {
   it->second.gone = true;
   if (!synced_) {
     count_out(uid);
-    nodes_[it->second.pod.node_name].pods.erase(uid);
+    if (const auto node = nodes_.find(it->second.pod.node_name); node != nodes_.end())
+      node->second.pods.erase(uid);
     pods_.erase(it);
     return;
   }

@@ -305,7 +305,9 @@ void Desk::untie_stuck() {
       continue;
     }
     Unit& unit = it->second;
-    if (!all([](const Slot& slot) { return !slot.place && slot.stage == Stage::Waiting; }))
+    if (!all([](const Slot& slot) {
+          return !slot.place && (slot.stage == Stage::Waiting || slot.stage == Stage::Done);
+        }))
       continue;
     if (unit.untie_at == Instant{}) {
       unit.tie_pause = unit.tie_pause.ms == 0
@@ -315,7 +317,7 @@ void Desk::untie_stuck() {
     }
     if (now_ < unit.untie_at) continue;
     unit.untie_at = {};
-    if (!all([](const Slot& slot) { return !slot.pod.empty(); })) continue;
+    if (!is_whole(unit)) continue;
     for (Slot& slot : unit.slots) slot.pin.clear();
     reenter(unit);
   }

@@ -3,6 +3,7 @@
 // pod is sent where rules between pods forbid it (World::check_rules). In the end, when all is
 // quiet, no lease is left behind, none is missing, and no pod waits beside a free place that it may
 // use.
+#include <cstdlib>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -84,7 +85,12 @@ void act(World& world, Rng& rng, int& names, bool rules) {
                       rng.chance(0.5) ? PodPhase::Succeeded : PodPhase::Failed);
       break;
     case 6:
-      if (!all.empty()) world.remove_pod(all[rng.below(all.size())]);
+      if (all.empty()) break;
+      if (const std::string& uid = all[rng.below(all.size())];
+          World::gang_of(world.pod(uid)) && rng.chance(0.7))
+        world.make_anew(uid);
+      else
+        world.remove_pod(uid);
       break;
     case 7: {
       const std::string node = "n" + std::to_string(rng.below(4));
@@ -108,51 +114,125 @@ void act(World& world, Rng& rng, int& names, bool rules) {
   }
 }
 
+bool is_ruled(const Pod& pod) {
+  return !pod.pod_anti_affinity.required.empty() || !pod.pod_affinity.required.empty() ||
+         !pod.spread.empty() || !pod.host_ports.empty();
+}
+
+bool waits(const Pod& pod) {
+  return pod.node_name.empty() && !pod.ended() && !pod.meta.deleted &&
+         pod.scheduler_name == "gpu-scheduler" && pod.meta.annotation("test/pin") == nullptr;
+}
+
+int gpus_of(const Pod& pod) {
+  return static_cast<int>(pod.containers[0].limits[0].amount.value());
+}
+
+using FreeGpus = std::map<std::string, int>;  // by node
+
+FreeGpus free_gpus(const World& world) {
+  FreeGpus free;
+  for (const auto& [name, node] : world.nodes()) {
+    std::set<int> used;
+    for (const Standing& pod : world.standing())
+      if (pod.node == name)
+        for (const int gpu : world.devices(pod.pod->meta.uid)) used.insert(gpu);
+    free[name] = static_cast<int>(node.gpus.size() - used.size());
+  }
+  return free;
+}
+
+// A pod by itself, or one whose gang runs without it.
+void expect_no_room(const World& world, const Pod& pod, const FreeGpus& free) {
+  for (const auto& [name, node] : world.nodes())
+    if (broken_rule(pod, name, world.standing(), world.nodes()).empty())
+      EXPECT_LT(free.at(name), gpus_of(pod))
+          << pod.meta.name << " waits although " << name << " has room";
+}
+
+// A gang of which all pods wait; those with rules may wait beside room (docs/kubernetes.md).
+void expect_no_room(const std::vector<const Pod*>& gang, const FreeGpus& free) {
+  std::size_t room = 0;
+  for (const auto& [name, gpus] : free)
+    room += static_cast<std::size_t>(gpus / gpus_of(*gang.front()));
+  EXPECT_LT(room, gang.size()) << "gang of " << gang.front()->meta.name << " waits beside room";
+}
+
 // What a quiet world must look like.
 void look(World& world) {
   for (const auto& [name, node] : world.nodes()) world.set_ready(name, true);
+  world.set_controllers(true);
   world.kill_evicted();
   world.advance(seconds(90));
   EXPECT_TRUE(world.left_over().empty()) << world.left_over().front();
   EXPECT_TRUE(world.without_lease().empty()) << world.without_lease().front();
-  std::map<std::string, std::set<int>> used;
-  for (const auto& [uid, pod] : world.pods())
-    if (!pod.node_name.empty() && !pod.ended())
-      for (const int gpu : world.devices(uid)) used[pod.node_name].insert(gpu);
+  const FreeGpus free = free_gpus(world);
+  std::map<std::string, std::vector<const Pod*>> waiting, bound;  // by gang
   for (const auto& [uid, pod] : world.pods()) {
-    if (!pod.node_name.empty() || pod.ended() || pod.meta.deleted) continue;
-    if (pod.scheduler_name != "gpu-scheduler" || pod.meta.annotation("test/gang") != nullptr ||
-        pod.meta.annotation("test/pin") != nullptr)
-      continue;
-    const auto needs = static_cast<int>(pod.containers[0].limits[0].amount.value());
-    for (const auto& [name, node] : world.nodes()) {
-      if (!broken_rule(pod, name, world.standing(), world.nodes()).empty()) continue;
-      EXPECT_LT(static_cast<int>(node.gpus.size()) - static_cast<int>(used[name].size()), needs)
-          << uid << " waits although " << name << " has room";
-    }
+    const auto gang = World::gang_of(pod);
+    if (gang && !pod.node_name.empty() && !pod.ended()) bound[gang->first].push_back(&pod);
+    if (gang && waits(pod)) waiting[gang->first].push_back(&pod);
+    if (!gang && waits(pod)) expect_no_room(world, pod, free);
+  }
+  for (const auto& [name, pods] : waiting) {
+    if (bound.contains(name))
+      for (const Pod* pod : pods) expect_no_room(world, *pod, free);
+    else if (static_cast<int>(pods.size()) >= World::gang_of(*pods.front())->second &&
+             !is_ruled(*pods.front()))
+      expect_no_room(pods, free);
   }
 }
 
-void play_history(int seed, int schedulers, bool rules) {
+struct Cast {
+  int schedulers = 1;
+  bool alone = true;  // one of them leads
+};
+
+void play_history(int seed, Cast cast, bool rules) {
   Rng rng(static_cast<std::uint64_t>(seed));
-  World world(schedulers, schedulers == 1);
+  World world(cast.schedulers, cast.alone);
   for (int i = 0; i < 4; ++i)
     world.add_node("n" + std::to_string(i), 4, {{kZone, i < 2 ? "a" : "b"}});
   int names = 0;
   for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
     if (rng.chance(0.15)) act(world, rng, names, rules);
     if (rng.chance(0.1)) world.kill_evicted();
+    if (cast.alone && cast.schedulers > 1 && rng.chance(0.02))
+      world.take_over(rng.below(world.schedulers()));
     world.step(rng.below(world.schedulers()), rng);
   }
   if (!testing::Test::HasFailure()) look(world);
 }
 
-TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), 1, false); }
-TEST_P(Histories, of_two_schedulers_at_once) { play_history(GetParam() + 1000, 2, false); }
-TEST_P(Histories, of_pods_with_rules_about_each_other) { play_history(GetParam() + 2000, 1, true); }
-TEST_P(Histories, of_rules_and_two_schedulers) { play_history(GetParam() + 3000, 2, true); }
+constexpr int kOtherKind = 1'000'000;  // of history: other dice
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(0, 60));
+constexpr Cast kTwoAtOnce{2, false};
+constexpr Cast kTwoInTurn{2, true};
+
+TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), {}, false); }
+TEST_P(Histories, of_two_schedulers_at_once) {
+  play_history(GetParam() + kOtherKind, kTwoAtOnce, false);
+}
+TEST_P(Histories, of_pods_with_rules_about_each_other) {
+  play_history(GetParam() + 2 * kOtherKind, {}, true);
+}
+TEST_P(Histories, of_rules_and_two_schedulers) {
+  play_history(GetParam() + 3 * kOtherKind, kTwoAtOnce, true);
+}
+TEST_P(Histories, of_schedulers_that_take_over) {
+  play_history(GetParam() + 4 * kOtherKind, kTwoInTurn, false);
+}
+TEST_P(Histories, of_rules_and_schedulers_that_take_over) {
+  play_history(GetParam() + 5 * kOtherKind, kTwoInTurn, true);
+}
+
+// HISTORIES says how many of each; `scripts/test.py soak` plays thousands.
+int histories() {
+  const char* asked = std::getenv("HISTORIES");
+  return asked == nullptr ? 60 : std::atoi(asked);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(0, histories()));
 
 }  // namespace
 }  // namespace gs::kube

@@ -1,5 +1,6 @@
 #include "drivers/kubernetes/elector.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -85,6 +86,7 @@ struct Elector::Impl : std::enable_shared_from_this<Elector::Impl> {
   void answered(const ApiAnswer& answer);
   void observe(Json lease);
   bool is_free() const;
+  Clock::time_point over_at() const;
   void take(bool is_there);
   void taken(const ApiAnswer& answer);
   void lead();
@@ -161,9 +163,13 @@ void Elector::Impl::observe(Json lease) {
 // Whether we may write our name into the lease that was seen.
 bool Elector::Impl::is_free() const {
   const std::string by = text_at(spec(), "holderIdentity");
-  if (by.empty() || by == options.identity) return true;
-  const std::int64_t lasts_s = number_at(spec(), "leaseDurationSeconds", options.lease.ms / 1000);
-  return Clock::now() >= changed_at + std::chrono::seconds(lasts_s);
+  return by.empty() || by == options.identity || Clock::now() >= over_at();
+}
+
+// When the lease of somebody who shows no more signs of life is over.
+Clock::time_point Elector::Impl::over_at() const {
+  return changed_at + std::chrono::seconds(number_at(spec(), "leaseDurationSeconds",
+                                                     options.lease.ms / 1000));
 }
 
 void Elector::Impl::take(bool is_there) {
@@ -251,11 +257,16 @@ void Elector::Impl::plan_next() {
   const std::string by = text_at(spec(), "holderIdentity");
   if (is_leading && seen.is_object() && by != options.identity)
     stop_leading("the lease belongs to '" + by + "'");
-  // Candidates come at different times, or they would all come at once.
-  const std::int64_t more = is_leading ? 0 : rng.between(0, options.retry.ms / 5);
+  Duration wait = options.retry;
+  if (!is_leading) {
+    // Candidates come at different times, or they would all come at once; but none comes later than
+    // it has to.
+    wait = wait + milliseconds(rng.between(0, options.retry.ms / 5));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(over_at() - Clock::now());
+    if (!by.empty() && left.count() > 0) wait = std::min(wait, milliseconds(left.count()));
+  }
   loop.cancel(next_timer);
-  next_timer = loop.after(options.retry + milliseconds(more),
-                          [self = shared_from_this()] { self->try_now(); });
+  next_timer = loop.after(wait, [self = shared_from_this()] { self->try_now(); });
 }
 
 // After stop(), when no call is under way.

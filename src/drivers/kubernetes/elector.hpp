@@ -17,9 +17,9 @@ namespace gs::kube {
 struct ElectorOptions {
   std::string name_space, name;  // of the Lease
   std::string identity;          // unique: the pod's name and something random
-  Duration lease = seconds(8);   // others wait so long after the last sign of life
-  Duration renew_deadline = seconds(5);
-  Duration retry = milliseconds(1500);
+  Duration lease = seconds(7);   // others wait so long after the last sign of life
+  Duration renew_deadline = milliseconds(4500);
+  Duration retry = milliseconds(1200);
 };
 
 class Elector {

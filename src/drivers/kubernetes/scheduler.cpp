@@ -55,9 +55,28 @@ Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
 Scheduler::~Scheduler() { stop(); }
 
 void Scheduler::start() {
-  not_synced_ = sources_.size();
+  not_listed_ = sources_.size();
   thread_ = std::thread([this] { run(); });
   for (const auto& source : sources_) source->reflector->start();
+}
+
+void Scheduler::lead() {
+  post([this] {
+    leads_ = true;
+    begin_if_ready();
+  });
+}
+
+void Scheduler::begin_if_ready() {
+  if (not_listed_ > 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    synced_ = true;
+  }
+  if (!leads_) return log_info("everything has been listed; standing by");
+  desk_.synced();
+  log_info("everything has been listed; scheduling begins");
+  while (!unsaid_.empty()) say_config(unsaid_.begin()->first);
 }
 
 void Scheduler::stop() {
@@ -172,7 +191,10 @@ void Scheduler::bind_ended(const BindDone& done) {
 }
 
 void Scheduler::pod_seen(Pod pod) {
-  if (pod.node_name.empty() && desk_.is_ours(pod)) metrics_.waits(pod, desk_.now());
+  if (pod.node_name.empty() && desk_.is_ours(pod))
+    metrics_.waits(pod, desk_.now());
+  else if (!leads_)
+    metrics_.gone(pod.meta.uid);  // somebody else has bound it
   const std::string ended = pod.ended() ? pod.meta.uid : std::string{};
   desk_.put(std::move(pod));
   if (!ended.empty()) reconsider(objects_.forget_pod(ended));
@@ -215,11 +237,8 @@ void Scheduler::follow(Resource resource, std::string name_space, std::string se
         if (c.kind != ObjectChange::Kind::Synced) return handler(c);
         if (std::exchange(raw->is_synced, true)) return;
         post([this] {
-          if (--not_synced_ > 0) return;
-          desk_.synced();
-          log_info("everything has been listed; scheduling begins");
-          const std::lock_guard lock(mutex_);
-          synced_ = true;
+          --not_listed_;
+          begin_if_ready();
         });
       });
   sources_.push_back(std::move(source));

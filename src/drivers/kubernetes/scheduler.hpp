@@ -2,12 +2,14 @@
 // its thread drains the inbox into the desk, runs at most one cycle, and hands the orders to the
 // binder and the teller on the Api's loop, whose results come back through the inbox.
 //
-// It begins to decide when every reflector has seen its whole list.
+// It begins to decide when it leads and every reflector has seen its whole list. Until then it
+// follows the cluster and writes nothing, so that it can take over at once.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -42,10 +44,11 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   void start();
+  void lead();  // from any thread
   // Nothing more is decided; what is under way at the API server ends by itself. Not from the loop.
   void stop();
 
-  bool is_synced() const;
+  bool is_synced() const;  // every list has been seen
   // What is missing in the cluster, in one sentence; empty: nothing. From any thread.
   std::string trouble() const;
   // Runs f on the writer's thread, between turns, and waits for it. Not from the loop.
@@ -64,6 +67,7 @@ class Scheduler {
   void post(News news);
   void run();
   void turn(std::vector<News> news);
+  void begin_if_ready();
   void bind_ended(const BindDone& done);
   void pod_seen(Pod pod);
   void carry_out(std::vector<Order> orders);
@@ -83,7 +87,8 @@ class Scheduler {
   void take_config(ConfigSource source, const ObjectReference& object,
                    const Result<SchedulerConfig>& config);
   void apply_config();
-  void say_config(const ObjectReference& object, const std::string& error);
+  void say_config(ConfigSource source);
+  void write_config_words(const ObjectReference& object, const std::string& error);
   void put_node(SharedNode node);
   void reconsider(const Uids& uids);
 
@@ -94,6 +99,13 @@ class Scheduler {
   Objects objects_;
   Desk desk_;
   TopologyMetrics metrics_;
+  struct ConfigWords {
+    ObjectReference object;
+    std::string error;  // empty: it is in force
+  };
+  std::map<ConfigSource, ConfigWords> unsaid_;  // until we lead
+  bool leads_ = false;
+  std::size_t not_listed_ = 0;  // sources
   std::unique_ptr<Binder> binder_;  // of the loop
   std::unique_ptr<Teller> teller_;  // of the loop
   std::vector<std::unique_ptr<Source>> sources_;
@@ -101,7 +113,6 @@ class Scheduler {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<News> inbox_;
-  std::size_t not_synced_ = 0;
   bool synced_ = false;
   std::atomic<bool> has_lease_namespace_ = false;
   bool stopping_ = false;

@@ -84,8 +84,13 @@ void Scheduler::take_config(ConfigSource source, const ObjectReference& object,
     log_warn("a configuration is wrong; the one before it stays in force",
              {{"kind", object.kind}, {"name", object.name}, {"error", error}});
   if (live_config_.put(source, config)) apply_config();
-  api_.loop().post([this, object, error] {
-    if (teller_ != nullptr) say_config(object, error);
+  unsaid_[source] = {object, error};
+  if (leads_) say_config(source);
+}
+
+void Scheduler::say_config(ConfigSource source) {
+  api_.loop().post([this, words = std::move(unsaid_.extract(source).mapped())] {
+    if (teller_ != nullptr) write_config_words(words.object, words.error);
   });
 }
 
@@ -104,7 +109,7 @@ void Scheduler::apply_config() {
 }
 
 // On the loop. Whoever wrote it reads there whether it holds.
-void Scheduler::say_config(const ObjectReference& object, const std::string& error) {
+void Scheduler::write_config_words(const ObjectReference& object, const std::string& error) {
   const bool taken = error.empty();
   teller_->note_about(object, !taken, taken ? "ConfigurationTaken" : "ConfigurationRefused",
                       taken ? "in force" : error);

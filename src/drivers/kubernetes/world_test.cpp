@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -26,9 +27,9 @@ PodAsk ask_of(const Pod& pod) {
   TaskRequest request;
   request.resources = takes->resources;
   request.gpu.count = takes->gpus;
-  if (const std::string* gang = pod.meta.annotation(kTestGang)) {
-    ask.gang = pod.meta.ns + "/" + *gang;
-    ask.gang_size = std::stoi(*pod.meta.annotation(kTestSize));
+  if (const auto gang = World::gang_of(pod)) {
+    ask.gang = pod.meta.ns + "/" + gang->first;
+    ask.gang_size = gang->second;
   }
   if (const std::string* pin = pod.meta.annotation(kTestPin)) {
     const Result<Allocated> devices = parse_allocated(*pin);
@@ -44,14 +45,16 @@ PodAsk ask_of(const Pod& pod) {
 
 World::World(int schedulers, bool alone) : alone_(alone) {
   schedulers_.resize(static_cast<std::size_t>(schedulers));
-  for (Scheduler& scheduler : schedulers_) start(scheduler);
+  for (Scheduler& scheduler : schedulers_) {
+    scheduler.leads = !alone || &scheduler == &schedulers_.front();
+    start(scheduler);
+  }
 }
 
 void World::start(Scheduler& scheduler) {
   DeskOptions options;
   options.alone = alone_;
   scheduler.desk = std::make_unique<Desk>(options, ask_of);
-  ++scheduler.life;
   scheduler.news.clear();
   scheduler.writes.clear();
   scheduler.binds.clear();
@@ -63,7 +66,17 @@ void World::start(Scheduler& scheduler) {
     scheduler.desk->put_node(std::make_shared<const gs::Node>(node), {});
   for (const auto& [uid, pod] : pods_) scheduler.desk->put(pod);
   for (const auto& [name, lease] : leases_) scheduler.desk->put(lease);
-  scheduler.desk->synced();
+  if (scheduler.leads) scheduler.desk->synced();
+}
+
+void World::take_over(std::size_t scheduler) {
+  for (Scheduler& other : schedulers_) {
+    if (&other == &schedulers_[scheduler] || !std::exchange(other.leads, false)) continue;
+    start(other);
+  }
+  if (std::exchange(schedulers_[scheduler].leads, true)) return;
+  schedulers_[scheduler].desk->begin(now_);
+  schedulers_[scheduler].desk->synced();
 }
 
 void World::restart(std::size_t scheduler) { start(schedulers_[scheduler]); }
@@ -178,6 +191,25 @@ void World::remove_pod(const std::string& uid) {
   tell_all([uid](Desk& desk) { desk.remove_pod(uid); });
 }
 
+std::string World::make_anew(const std::string& uid) {
+  Pod pod = pods_.at(uid);
+  remove_pod(uid);
+  pod.meta.name += "+";
+  pod.meta.uid = "uid-" + pod.meta.name;
+  pod.meta.deleted.reset();
+  std::erase_if(pod.meta.annotations,
+                [](const auto& one) { return one.first == kAllocatedAnnotation; });
+  pod.node_name.clear();
+  pod.phase = PodPhase::Pending;
+  return add(std::move(pod));
+}
+
+std::optional<std::pair<std::string, int>> World::gang_of(const Pod& pod) {
+  const std::string* gang = pod.meta.annotation(kTestGang);
+  if (gang == nullptr) return std::nullopt;
+  return std::pair(*gang, std::stoi(*pod.meta.annotation(kTestSize)));
+}
+
 void World::bind_by_another(const std::string& uid, const std::string& node,
                             std::vector<int> gpus) {
   Pod& pod = pods_.at(uid);
@@ -206,7 +238,11 @@ void World::kill_evicted() {
     const bool answers = node == nodes_.end() || node->second.ready;
     if (pod.meta.deleted && answers) gone.push_back(uid);
   }
-  for (const std::string& uid : gone) remove_pod(uid);
+  for (const std::string& uid : gone)
+    if (controllers_ && gang_of(pods_.at(uid)))
+      make_anew(uid);
+    else
+      remove_pod(uid);
 }
 
 // ---------------------------------------------------------------- time
@@ -283,7 +319,6 @@ void World::step(std::size_t index, Rng& rng) {
 struct World::BindState {
   World* world = nullptr;
   std::size_t scheduler = 0;
-  std::uint64_t life = 0;
   Bind bind;
   BindDone done;
   struct Taken {
@@ -364,7 +399,6 @@ void World::carry_out_bind(Scheduler& scheduler, const Bind& bind) {
   auto state = std::make_shared<BindState>();
   state->world = this;
   state->scheduler = static_cast<std::size_t>(&scheduler - schedulers_.data());
-  state->life = scheduler.life;
   state->bind = bind;
   state->done.id = bind.id;
   for (const PodPlace& place : bind.pods) state->done.pods.push_back({place.pod, {}, -1, {}, {}});

@@ -25,6 +25,7 @@ namespace gs::kube {
 
 class World {
  public:
+  // `alone`: one of them leads at a time, and the others stand by.
   explicit World(int schedulers = 1, bool alone = true);
 
   // --- what users, controllers and kubelets do ---
@@ -44,6 +45,7 @@ class World {
   void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names);
   void end_pod(const std::string& uid, PodPhase phase);
   void remove_pod(const std::string& uid);
+  std::string make_anew(const std::string& uid);  // as its controller does when it has gone
   void bind_by_another(const std::string& uid, const std::string& node, std::vector<int> gpus);
   void take_lease(const std::string& node, int gpu, const GpuHolder& holder, bool seen = true);
 
@@ -51,9 +53,13 @@ class World {
   void play();  // until nothing happens any more
   void advance(Duration duration);
   void restart(std::size_t scheduler = 0);  // it dies, with all that it had under way
+  // Whoever leads dies and stands by anew; this one leads, with what it has heard so far.
+  void take_over(std::size_t scheduler);
   // One step of one scheduler: it hears something, thinks, or one of its writes is carried out.
   void step(std::size_t scheduler, Rng& rng);
-  void kill_evicted();  // kubelets end what was told to go
+  // Kubelets end what was told to go; where controllers are on, members of gangs are made anew.
+  void kill_evicted();
+  void set_controllers(bool on) { controllers_ = on; }
 
   // --- looking ---
   const Pod& pod(const std::string& uid) const { return pods_.at(uid); }
@@ -67,6 +73,8 @@ class World {
   std::vector<std::string> without_lease() const;  // bound pods, one for each GPU that lacks theirs
   std::size_t schedulers() const { return schedulers_.size(); }
   std::vector<Standing> standing() const;  // bound pods
+  // Of a pod's gang: its name, and how many pods it has; nothing for a pod by itself.
+  static std::optional<std::pair<std::string, int>> gang_of(const Pod& pod);
 
  private:
   using News = std::function<void(Desk&)>;
@@ -74,8 +82,8 @@ class World {
     std::unique_ptr<Desk> desk;
     std::deque<News> news;                     // not heard yet
     std::deque<std::function<void()>> writes;  // not carried out yet
-    std::uint64_t life = 0;
     std::map<std::uint64_t, Bind> binds;  // under way
+    bool leads = true;
   };
   struct BindState;
 
@@ -98,6 +106,7 @@ class World {
 
   Instant now_{1'000'000};
   bool alone_;
+  bool controllers_ = false;
   int version_ = 0;
   std::map<std::string, Pod> pods_;
   std::map<std::string, gs::Node> nodes_;
