@@ -70,19 +70,22 @@ Status Desk::configure(const Config& config, std::vector<std::string> levels,
     CHECK_MSG(told.ok(), told.ok() ? "" : told.error().message);
   }
   options_.scheduler_names = std::move(scheduler_names);
-  const auto& names = options_.scheduler_names;
   for (const std::string& uid : pods_by_age()) {
     PodRecord& record = pods_.at(uid);
-    const bool was_ours = record.ours;
-    record.ours = std::find(names.begin(), names.end(), record.pod.scheduler_name) != names.end();
-    if (synced_ && record.ours && !was_ours) look_at(record);
+    const bool was_ours = std::exchange(record.ours, is_ours(record.pod));
+    if (!synced_ || record.ours == was_ours) continue;
+    if (record.ours)
+      look_at(record);
+    else if (!record.unit.empty() && !has_begun(units_.at(record.unit)))
+      (void)tell(CancelJob{record.unit});
   }
   settle();
   return ok_status();
 }
 
 bool Desk::wants_cycle() const {
-  return synced_ && (engine_->needs_tick(now_) || turned_back_ > 0 || !dirty_budgets_.empty() ||
+  return synced_ && (engine_->needs_tick(now_) || turned_back_ > 0 || !dirty_nodes_.empty() ||
+                     !dirty_budgets_.empty() ||
                      (!ruled_waiting_.empty() && rules_version() != seen_rules_));
 }
 
@@ -119,7 +122,7 @@ std::optional<Instant> Desk::next_wake() const {
   }
   for (const std::string& id : tied_)
     if (const auto it = units_.find(id); it != units_.end()) sooner(it->second.untie_at);
-  if (turned_back_ > 0) sooner(now_);
+  if (wants_cycle()) sooner(now_);
   if (!retries_.empty()) sooner(retries_.begin()->first);
   if (!tell_at_.empty()) sooner(tell_at_.begin()->first);
   return wake;
@@ -155,9 +158,11 @@ void Desk::take_in(Effects effects) {
 void Desk::settle() {
   if (settling_) return;
   settling_ = true;
-  while (!effects_.empty())
+  while (!effects_.empty() || !newly_used_.empty()) {
     for (const Effect& effect : std::exchange(effects_, {}))
       std::visit([&](const auto& e) { on(e); }, effect);
+    if (effects_.empty()) look_at_newly_used();
+  }
   settling_ = false;
 }
 

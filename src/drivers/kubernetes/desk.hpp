@@ -180,8 +180,10 @@ class Desk {
   };
 
   struct GangRecord {
-    std::set<std::string> pods;  // alive and in no unit
-    std::string unit;            // empty: not whole yet
+    std::set<std::string> members;  // all pods of it that may still count
+    std::set<std::string> pods;     // of these, alive and in no unit
+    std::string unit;               // empty: not whole yet
+    bool assembles = false;         // its unit ends, and its pods come back one by one
   };
 
   struct ClaimRecord {
@@ -242,6 +244,8 @@ class Desk {
   // --- pods (desk_pods.cpp) ---
   void look_at(PodRecord& record);
   void ask(PodRecord& record);
+  void leave_claim(PodRecord& record);
+  void ask_again(PodRecord& record);  // it waits in a unit: does it still ask for the same?
   void consider(PodRecord& record);  // an unbound pod of ours: into a unit, if it can
   void adopt(PodRecord& record);     // a bound pod: its place is taken
   void form_adopted(PodRecord& record);
@@ -257,10 +261,18 @@ class Desk {
   void form_single(PodRecord& record);
   void refuse(PodRecord& record, std::string message);
   void join_gang(PodRecord& record);
+  bool is_awaited(const Unit& unit, const GangRecord& gang) const;
+  bool follow_up(Unit& unit, Slot& slot);
+  void leave_gang(PodRecord& record);
+  void forget_if_empty(const std::string& gang);
   void form_gang(const std::string& key);
+  int gather(const std::string& key, const PodRecord& first);
+  bool take_along(PodRecord& stray);
   void fill(Unit& unit, std::size_t index, PodRecord& record);
+  static bool has_begun(const Unit& unit);  // something of it has, or had, a place
   void count_members(const Unit& unit);
   void slot_empties(Unit& unit, Slot& slot, bool succeeded);
+  void close(const Unit& unit, Slot& slot);
   void check_members();
   void hold(Unit& unit, bool back_off);
   void release_held(Unit& unit);
@@ -282,7 +294,7 @@ class Desk {
                   const std::vector<PodRules::Beside>& tied);
   std::vector<std::size_t> admit(Unit& unit, const std::vector<std::size_t>& slots);
   void turn_back(Unit& unit, const std::vector<std::size_t>& good);
-  void step_aside(Slot& slot);
+  void step_aside(const Unit& unit, Slot& slot);
   void start_over(Unit& unit, const std::string& why);
   static std::string tied_key(const Unit& unit, const std::string& node);
   void solve_turned_back();  // desk_gangs.cpp
@@ -292,6 +304,8 @@ class Desk {
                          const std::optional<RuleBook>& book, std::set<std::string>& made);
   void reenter(Unit& unit);
   void untie_stuck();
+  static bool runs(const Unit& unit);
+  bool is_under_way(const Unit& unit) const;
 
   // --- volumes, and both together (desk_volumes.cpp) ---
   void volumes_changed();
@@ -309,6 +323,8 @@ class Desk {
   std::set<std::string> guarded_by(const PodDisruptionBudget& budget) const;
   void change_guard(const std::string& id, int by);
   void touch_budgets(const PodRecord& record);
+  static bool looks_for_a_place(const Unit& unit);
+  void touch_guards(const Unit& unit);
 
   // --- binding (desk_bind.cpp) ---
   void bind(Unit& unit, std::vector<std::size_t> slots);
@@ -323,6 +339,7 @@ class Desk {
   void put_dirty_nodes();
   void forget_places(const std::string& name);
   void lose_gangs(const std::string& name);
+  void look_at_newly_used();
   void charge(PodRecord& record);
   void discharge(PodRecord& record);
   std::vector<int> devices_of(const PodRecord& record) const;
@@ -356,6 +373,7 @@ class Desk {
   Instant now_;
   bool synced_ = false;
   std::unordered_map<std::string, PodRecord> pods_;  // by uid
+  std::vector<Pod> ended_before_;                    // before synced()
   std::map<std::string, GangRecord> gangs_;          // by "namespace/name"
   std::unordered_map<std::string, Unit> units_;      // by id
   std::map<std::string, NodeRecord> nodes_;
@@ -365,6 +383,7 @@ class Desk {
   std::map<std::string, std::vector<Blocker>> blockers_;               // by key
   std::set<std::string> waiting_blockers_;                             // for a GPU to be free
   std::set<std::string> dirty_nodes_;
+  std::set<std::string> newly_used_;  // nodes that a pod was just bound to, or found on
   std::set<std::string> ports_;  // amounts of host ports that some pod has named: nodes have them
   std::set<std::pair<std::string, std::string>> dirty_claims_;
   std::set<std::string> wrong_leases_;

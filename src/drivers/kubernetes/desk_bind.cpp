@@ -71,6 +71,7 @@ void Desk::bound(Unit& unit, Slot& slot) {
   record.nominated_node.clear();
   record.told.reset();
   nodes_[slot.place->node].pods.insert(slot.pod);
+  newly_used_.insert(slot.place->node);
   (void)tell(TaskStarted{slot.task});
   touch_budgets(record);
   touch_claim(record);
@@ -126,6 +127,8 @@ void Desk::give_back(Slot& slot, Outcome outcome) {
   const Unit& unit = units_.at(slot.task.job);
   if (!unit.families[static_cast<std::size_t>(slot.task.group)].empty())
     ruled_waiting_.insert(unit.id);
+  if (!slot.pin.empty()) tied_.insert(unit.id);
+  touch_guards(unit);
   (void)tell(TaskEnded{slot.task, outcome});
 }
 

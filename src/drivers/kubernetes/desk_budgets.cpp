@@ -2,7 +2,8 @@
 //
 // The engine asks the least important first. As long as a budget allows no more of its pods to go,
 // they count as the most important ones there can be; of those that it does allow, the least
-// important and youngest are the ones.
+// important and youngest are the ones. A gang that looks for a place is as important as it says: it
+// must not take one from others because a budget keeps its other pods.
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -58,8 +59,21 @@ std::set<std::string> Desk::guarded_by(const PodDisruptionBudget& budget) const 
   const std::size_t may_go =
       budget.current ? static_cast<std::size_t>(std::max(0, budget.disruptions_allowed)) : 0;
   std::set<std::string> units;
-  for (std::size_t i = may_go; i < pods.size(); ++i) units.insert(pods[i]->unit);
+  for (std::size_t i = may_go; i < pods.size(); ++i)
+    if (!looks_for_a_place(units_.at(pods[i]->unit))) units.insert(pods[i]->unit);
   return units;
+}
+
+bool Desk::looks_for_a_place(const Unit& unit) {
+  return std::any_of(unit.slots.begin(), unit.slots.end(), [](const Slot& slot) {
+    return !slot.place && slot.stage != Stage::Done;
+  });
+}
+
+void Desk::touch_guards(const Unit& unit) {
+  if (!guards_.contains(unit.id)) return;
+  for (const auto& [key, known] : budgets_)
+    if (known.units.contains(unit.id)) dirty_budgets_.insert(key);
 }
 
 void Desk::change_guard(const std::string& id, int by) {

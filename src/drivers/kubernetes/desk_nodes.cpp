@@ -106,8 +106,10 @@ void Desk::forget_places(const std::string& name) {
     const auto it = pods_.find(uid);
     if (it == pods_.end()) continue;
     if (it->second.charged) discharge(it->second);
-    if (Slot* slot = slot_of(it->second); slot != nullptr && slot->stage == Stage::Bound)
+    if (Slot* slot = slot_of(it->second); slot != nullptr && slot->stage == Stage::Bound) {
       slot->place.reset();
+      touch_guards(units_.at(it->second.unit));
+    }
   }
   std::vector<std::string> keys;
   for (const auto& [key, blockers] : blockers_)
@@ -116,24 +118,42 @@ void Desk::forget_places(const std::string& name) {
 }
 
 // A gang with a member on a node that does not answer starts over elsewhere. The member that is
-// there keeps its devices until it has certainly gone; pods by themselves are left to Kubernetes,
-// which evicts them as their tolerations say.
+// there keeps its devices until it has certainly gone, which may take for ever; so it is no member
+// any more. Pods by themselves are left to Kubernetes, which evicts them as their tolerations say.
 void Desk::lose_gangs(const std::string& name) {
   const std::set<std::string> pods = nodes_.at(name).pods;
   for (const std::string& uid : pods) {
     const auto it = pods_.find(uid);
     if (it == pods_.end() || it->second.unit.empty()) continue;
     PodRecord& record = it->second;
+    Unit& unit = units_.at(record.unit);
     Slot& slot = *slot_of(record);
-    if (units_.at(record.unit).gang.empty() || slot.stage != Stage::Bound || !slot.place) continue;
-    if (!slot.pin.empty()) start_over(units_.at(record.unit), "node " + name + " is not ready");
+    if (unit.gang.empty() || slot.stage != Stage::Bound || !slot.place) continue;
+    if (!slot.pin.empty()) start_over(unit, "node " + name + " is not ready");
     const std::vector<int> gpus = slot.place->gpus;
     give_back(slot, Outcome::NodeLost);
     block("pod:" + uid, name, gpus);
     record.charged = Resources{};  // its CPU and memory don't matter while nothing goes there
     evict(record, "NodeNotReady", "node " + name + " is not ready; its gang starts over elsewhere");
+    leave_gang(record);
+    record.unit.clear();
+    slot_empties(unit, slot, false);
   }
   settle();
+}
+
+// What happened to a node is told when it happens. Whoever came there while it did, or is found
+// there by a scheduler that has just begun, has not heard of it.
+void Desk::look_at_newly_used() {
+  for (const std::string& name : std::exchange(newly_used_, {})) {
+    const auto it = nodes_.find(name);
+    if (it == nodes_.end() || !it->second.node) continue;
+    const gs::Node& node = *it->second.node;
+    if (!node.ready) lose_gangs(name);
+    if (std::any_of(node.gpus.begin(), node.gpus.end(),
+                    [](const Gpu& gpu) { return gpu.health == Health::Unhealthy; }))
+      touch_node(name);
+  }
 }
 
 void Desk::put(const Tenant& tenant) {

@@ -6,12 +6,28 @@
 #include "wire/kube/pod_resources.hpp"
 
 namespace gs::kube {
+namespace {
+
+// Who it is and belongs to, without what it once ran.
+Pod without_containers(Pod pod) {
+  pod.containers.clear();
+  pod.init_containers.clear();
+  return pod;
+}
+
+}  // namespace
 
 void Desk::put(Pod now) {
   const std::string uid = now.meta.uid;
-  if (now.ended() && !pods_.contains(uid)) return;
+  if (now.ended() && !pods_.contains(uid)) {
+    // Its gang may need no other in its place.
+    if (!synced_ && now.phase == PodPhase::Succeeded && is_ours(now) && now.meta.controller())
+      ended_before_.push_back(without_containers(std::move(now)));
+    return;
+  }
   PodRecord& record = pods_[uid];
   const bool changed = record.pod.meta.resource_version != now.meta.resource_version;
+  const bool annotated = record.pod.meta.annotations != now.meta.annotations;
   const bool relabelled = record.pod.meta.labels != now.meta.labels ||
                           record.pod.meta.deleted.has_value() != now.meta.deleted.has_value();
   const std::string stood = relabelled ? rules_.lift(uid) : std::string{};
@@ -28,6 +44,7 @@ void Desk::put(Pod now) {
   if (!pod.host_ports.empty()) offer_ports(pod);
   if (!synced_) return;
   if (changed && !record.unit.empty()) release_held(units_.at(record.unit));
+  if (annotated && !record.unit.empty()) ask_again(record);
   look_at(record);
   settle();
 }
@@ -62,20 +79,41 @@ void Desk::consider(PodRecord& record) {
 }
 
 void Desk::ask(PodRecord& record) {
+  leave_claim(record);
+  leave_gang(record);
   record.ask = ask_of_(record.pod);
   ask_volumes(record);
+  const std::string& uid = record.pod.meta.uid;
+  if (!record.ask.gang.empty()) gangs_[record.ask.gang].members.insert(uid);
   if (record.ask.claim.empty()) return;
-  claims_[{record.pod.meta.ns, record.ask.claim}].pods.insert(record.pod.meta.uid);
+  claims_[{record.pod.meta.ns, record.ask.claim}].pods.insert(uid);
+  touch_claim(record);
+}
+
+void Desk::leave_claim(PodRecord& record) {
+  if (record.ask.claim.empty()) return;
+  claims_[{record.pod.meta.ns, record.ask.claim}].pods.erase(record.pod.meta.uid);
   touch_claim(record);
 }
 
 void Desk::reconsider(const std::string& uid) {
   const auto it = pods_.find(uid);
-  if (!synced_ || it == pods_.end() || !it->second.unit.empty()) return;
-  if (!it->second.pod.node_name.empty()) return;
-  if (!it->second.ask.gang.empty()) gangs_[it->second.ask.gang].pods.erase(uid);
-  look_at(it->second);
+  if (!synced_ || it == pods_.end() || !it->second.pod.node_name.empty()) return;
+  if (!it->second.unit.empty())
+    ask_again(it->second);
+  else
+    look_at(it->second);
   settle();
+}
+
+// Its unit is made anew if it does not. What has begun stays as it is.
+void Desk::ask_again(PodRecord& record) {
+  const Unit& unit = units_.at(record.unit);
+  if (has_begun(unit) || !record.pod.node_name.empty()) return;
+  PodAsk now = ask_of_(record.pod);
+  const bool waits = !now.waits_for.empty();
+  now.reason = record.ask.reason;
+  if (waits || now != record.ask) (void)tell(CancelJob{unit.id});
 }
 
 // A bound pod holds what it has, whoever bound it. One of ours that the engine can take over gets a
@@ -114,14 +152,10 @@ void Desk::step_out(PodRecord& record) {
   Slot& slot = *slot_of(record);
   const Unit& unit = units_.at(record.unit);
   record.unit.clear();
+  if (!unit.gang.empty()) return close(unit, slot);
   slot.pod.clear();
   slot.stage = Stage::Done;
-  if (unit.gang.empty())
-    (void)tell(CancelJob{unit.id});
-  else if (slot.place)
-    give_back(slot, Outcome::Succeeded);
-  else
-    (void)tell(AdoptTask{slot.task, {}, {}, {}, now_, true});
+  (void)tell(CancelJob{unit.id});
 }
 
 bool Desk::adopt_member(PodRecord& record) {
@@ -135,6 +169,7 @@ bool Desk::adopt_member(PodRecord& record) {
     return false;
   slot.place = place;
   slot.stage = Stage::Bound;
+  newly_used_.insert(place.node);
   record.place = std::move(place);
   touch_claim(record);
   touch_budgets(record);
@@ -175,11 +210,11 @@ void Desk::leave(PodRecord& record) {
     for (const std::string& waiter : volume_waiters_) retries_.emplace(now_, waiter);
   if (record.charged) discharge(record);
   if (record.place) release_leases(record, *record.place);
-  if (!record.ask.gang.empty()) gangs_[record.ask.gang].pods.erase(uid);
-  if (!record.ask.claim.empty()) {
-    claims_[{record.pod.meta.ns, record.ask.claim}].pods.erase(uid);
-    touch_claim(record);
-  }
+  if (record.gone || !succeeded)
+    leave_gang(record);
+  else if (const auto gang = gangs_.find(record.ask.gang); gang != gangs_.end())
+    gang->second.pods.erase(uid);
+  leave_claim(record);
   if (Slot* slot = slot_of(record); slot != nullptr) {
     Unit& unit = units_.at(record.unit);
     record.unit.clear();
@@ -209,15 +244,33 @@ std::vector<std::string> Desk::pods_by_age() const {
 // places in them; then all that hold something; then those that wait, the oldest first.
 void Desk::synced() {
   synced_ = true;
+  for (Pod& pod : std::exchange(ended_before_, {})) {
+    PodRecord record;
+    record.pod = std::move(pod);
+    record.ours = true;
+    if (!ask_of_(record.pod).gang.empty()) pods_[record.pod.meta.uid] = std::move(record);
+  }
   const std::vector<std::string> uids = pods_by_age();
+  std::vector<PodRecord*> in_gangs;
   for (const std::string& uid : uids) {
     PodRecord& record = pods_.at(uid);
-    if (!record.ours || record.pod.ended() || !record.pod.gates.empty()) continue;
+    const bool counts = !record.pod.ended() || record.pod.phase == PodPhase::Succeeded;
+    if (!record.ours || !counts || !record.pod.gates.empty()) continue;
     ask(record);
-    if (!record.ask.gang.empty() && record.ask.waits_for.empty())
-      gangs_[record.ask.gang].pods.insert(uid);
+    if (!record.pod.ended() && !record.ask.gang.empty() && record.ask.waits_for.empty())
+      in_gangs.push_back(&record);
   }
-  for (const auto& [key, gang] : gangs_) form_gang(key);
+  // Whoever is on its way out is a member unless another one is there in its place.
+  std::stable_partition(in_gangs.begin(), in_gangs.end(),
+                        [](const PodRecord* record) { return !record->pod.meta.deleted; });
+  std::set<std::string> gangs;
+  for (const PodRecord* record : in_gangs) {
+    std::set<std::string>& pods = gangs_[record->ask.gang].pods;
+    if (record->pod.meta.deleted && static_cast<int>(pods.size()) >= record->ask.gang_size) continue;
+    pods.insert(record->pod.meta.uid);
+    gangs.insert(record->ask.gang);
+  }
+  for (const std::string& key : gangs) form_gang(key);
   for (const auto& [name, node] : nodes_) touch_node(name);
   put_dirty_nodes();
   settle();

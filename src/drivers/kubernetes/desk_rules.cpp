@@ -95,11 +95,7 @@ void Desk::refresh_families() {
   for (const std::string& id :
        std::vector<std::string>(ruled_waiting_.begin(), ruled_waiting_.end())) {
     const auto it = units_.find(id);
-    const bool waits =
-        it != units_.end() &&
-        std::any_of(it->second.slots.begin(), it->second.slots.end(),
-                    [](const Slot& slot) { return !slot.place && slot.stage != Stage::Done; });
-    if (!waits) {
+    if (it == units_.end() || !looks_for_a_place(it->second)) {
       ruled_waiting_.erase(id);
       continue;
     }
@@ -221,7 +217,7 @@ std::vector<std::size_t> Desk::admit(Unit& unit, const std::vector<std::size_t>&
     turn_back(unit, good);
     return {};
   }
-  for (const std::size_t index : left) step_aside(unit.slots[index]);
+  for (const std::size_t index : left) step_aside(unit, unit.slots[index]);
   return good;
 }
 
@@ -245,12 +241,10 @@ void Desk::turn_back(Unit& unit, const std::vector<std::size_t>& good) {
 
 // The others of its unit have begun and stay where they are; this one goes along by itself, with
 // sets of its own.
-void Desk::step_aside(Slot& slot) {
+void Desk::step_aside(const Unit& unit, Slot& slot) {
   PodRecord& record = pods_.at(slot.pod);
   record.unit.clear();
-  slot.pod.clear();
-  slot.stage = Stage::Done;
-  give_back(slot, Outcome::Succeeded);
+  close(unit, slot);
   form_single(record);
 }
 
@@ -293,22 +287,17 @@ void Desk::reenter(Unit& unit) {
 }
 
 // A plan with tied members that the engine could not carry out is given up after a while: by then
-// another one may be possible.
+// another one may be possible. Where the others run, whoever finds its node taken goes along by
+// itself.
 void Desk::untie_stuck() {
   for (const std::string& id : std::vector<std::string>(tied_.begin(), tied_.end())) {
     const auto it = units_.find(id);
-    const auto all = [&](auto is) {
-      return std::all_of(it->second.slots.begin(), it->second.slots.end(), is);
-    };
-    if (it == units_.end() || all([](const Slot& slot) { return slot.stage >= Stage::Bound; })) {
+    if (it == units_.end() || !looks_for_a_place(it->second)) {
       tied_.erase(id);
       continue;
     }
     Unit& unit = it->second;
-    if (!all([](const Slot& slot) {
-          return !slot.place && (slot.stage == Stage::Waiting || slot.stage == Stage::Done);
-        }))
-      continue;
+    if (is_under_way(unit)) continue;
     if (unit.untie_at == Instant{}) {
       unit.tie_pause = unit.tie_pause.ms == 0
                            ? options_.first_backoff
@@ -317,10 +306,29 @@ void Desk::untie_stuck() {
     }
     if (now_ < unit.untie_at) continue;
     unit.untie_at = {};
-    if (!is_whole(unit)) continue;
-    for (Slot& slot : unit.slots) slot.pin.clear();
-    reenter(unit);
+    if (runs(unit)) {
+      for (Slot& slot : unit.slots)
+        if (!slot.place && !slot.pod.empty()) step_aside(unit, slot);
+    } else if (is_whole(unit)) {
+      for (Slot& slot : unit.slots) slot.pin.clear();
+      reenter(unit);
+    }
   }
+}
+
+bool Desk::runs(const Unit& unit) {
+  return std::any_of(unit.slots.begin(), unit.slots.end(),
+                     [](const Slot& slot) { return !slot.pod.empty() && slot.place.has_value(); });
+}
+
+// Whether something of it is just being bound, or on its way out.
+bool Desk::is_under_way(const Unit& unit) const {
+  return std::any_of(unit.slots.begin(), unit.slots.end(), [&](const Slot& slot) {
+    if (slot.stage == Stage::Binding) return true;
+    if (slot.pod.empty()) return slot.place.has_value();
+    const PodRecord& record = pods_.at(slot.pod);
+    return slot.place && (record.evicted || record.pod.meta.deleted);
+  });
 }
 
 void Desk::put_namespace(const std::string& name, const Labels& labels) {

@@ -144,6 +144,41 @@ TEST_F(RulesAtTheDesk, a_gang_that_can_not_keep_apart_is_not_begun) {
   EXPECT_EQ(zones(uids), (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}));
 }
 
+TEST_F(RulesAtTheDesk, a_gang_that_keeps_apart_starts_over_elsewhere_while_its_pods_are_made_anew) {
+  std::vector<std::string> uids;
+  for (int i = 0; i < 3; ++i)
+    uids.push_back(
+        world_.add(apart(world_.make_pod("g" + std::to_string(i), 8, "ring", 3), "ring", kZone)));
+  world_.play();
+  ASSERT_EQ(zones(uids), (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}}));
+  world_.set_controllers(true);
+  const std::string lost = world_.pod(uids[0]).node_name;
+  world_.set_ready(lost, false);
+  world_.play();
+  world_.remove_pod(uids[0]);  // by whoever watches over nodes
+  world_.advance(seconds(5));
+  std::set<std::string> zones, nodes;
+  for (const auto& [uid, pod] : world_.pods()) {
+    zones.insert(zone_of(uid));
+    nodes.insert(pod.node_name);
+  }
+  EXPECT_EQ(zones, (std::set<std::string>{"a", "b", "c"}));
+  EXPECT_FALSE(nodes.contains(lost));
+}
+
+// Its plan is turned back, and one of its pods is gone: the next plan would be the same.
+TEST_F(RulesAtTheDesk, a_gang_that_waits_for_a_member_is_not_planned_without_it) {
+  std::vector<std::string> uids;
+  for (int i = 0; i < 3; ++i)
+    uids.push_back(
+        world_.add(apart(world_.make_pod("g" + std::to_string(i), 1, "ring", 3), "ring", kZone)));
+  world_.remove_pod(uids[2]);
+  world_.play();
+  uids[2] = world_.add(apart(world_.make_pod("again", 1, "ring", 3), "ring", kZone));
+  world_.play();
+  EXPECT_EQ(zones(uids), (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}}));
+}
+
 TEST_F(RulesAtTheDesk, a_gang_spreads_while_it_starts) {
   std::vector<std::string> uids;
   for (int i = 0; i < 12; ++i)

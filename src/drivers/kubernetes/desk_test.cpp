@@ -175,6 +175,38 @@ TEST(Desk, another_configuration_holds_at_once) {
   EXPECT_EQ(world.pod(uid).node_name, "n1") << "what runs, runs";
 }
 
+TEST(Desk, a_name_that_is_ours_no_more_is_served_no_more) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string runs = world.add_pod("runs", 2);
+  world.play();
+  const std::string waits = world.add_pod("waits", 2);
+  world.play();
+  world.configure({}, {"topology-aware-scheduler"});
+  world.remove_pod(runs);
+  world.play();
+  EXPECT_EQ(world.pod(waits).node_name, "") << "another scheduler may have it now";
+  world.configure({}, {"gpu-scheduler"});
+  world.play();
+  EXPECT_EQ(world.pod(waits).node_name, "n1");
+}
+
+TEST(Desk, a_pod_that_waits_is_asked_again_when_it_is_changed) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string first = world.add_pinned("first", "n1", {0}, "one");
+  world.play();
+  const std::string second = world.add_pinned("second", "n1", {0}, "two");
+  world.play();
+  EXPECT_EQ(world.pod(second).node_name, "");
+  world.annotate(second, "test/pin", "n1:1");
+  world.play();
+  EXPECT_EQ(world.devices(second), std::vector<int>{1});
+  world.annotate(first, "test/pin", "n1:1");
+  world.play();
+  EXPECT_EQ(world.devices(first), std::vector<int>{0}) << "what runs, runs";
+}
+
 TEST(Desk, somebody_elses_lease_sends_the_pod_elsewhere) {
   World world(1, false);
   world.add_node("n1", 1);
@@ -290,6 +322,37 @@ TEST_F(DeskAlone, a_shared_lease_is_not_removed_unseen_because_it_was_taken) {
   ASSERT_TRUE(release);
   EXPECT_EQ(release->holder.uid, "a");
   EXPECT_EQ(release->lease_uid, "") << "b may be in it";
+}
+
+TEST_F(DeskAlone, what_a_pod_refers_to_counts_while_it_waits) {
+  desk_.put(pod("a"));
+  TaskRequest more;
+  more.gpu.count = 5;
+  ask_.request = SharedRequest(more);
+  desk_.reconsider("a");
+  EXPECT_FALSE(first<Bind>(turn())) << "its claim wants more than there is now";
+  ask_.waits_for = "its claim is gone";
+  desk_.reconsider("a");
+  EXPECT_FALSE(first<Bind>(turn()));
+  ask_.waits_for.clear();
+  ask(TaskRequest{});
+  desk_.reconsider("a");
+  EXPECT_TRUE(first<Bind>(turn()));
+}
+
+// Another life of ours took it for this pod, and died before it could bind the pod.
+TEST_F(DeskAlone, an_old_lease_of_a_pod_that_could_not_be_bound_is_looked_at_again) {
+  desk_.put(pod("a"));
+  const auto bind = first<Bind>(turn());
+  ASSERT_TRUE(bind);
+  put_lease({"a"});
+  desk_.remove_pod("a");
+  desk_.done({bind->id, {{bind->pods[0].pod, BindFailure::PodGone, -1, {}, {}}}});
+  EXPECT_FALSE(first<Release>(turn())) << "it may be one that is given back right now";
+  desk_.begin(desk_.now() + DeskOptions{}.lease_patience);
+  const auto release = first<Release>(desk_.take());
+  ASSERT_TRUE(release);
+  EXPECT_EQ(release->holder.uid, "a");
 }
 
 TEST_F(DeskAlone, who_goes_while_it_is_being_bound_is_no_company) {

@@ -36,12 +36,15 @@ struct PodAsk {
   int priority = 0;  // the engine's
   std::string gang;  // "namespace/name"; empty: the pod goes by itself
   int gang_size = 0;
-  TopologyWish topology;  // of the whole gang
+  std::string gang_owner;  // uid of what makes the gang's pods; empty: nothing does
+  TopologyWish topology;   // of the whole gang
   int index = -1;     // among its siblings: completion index, ordinal, line of its map; -1: none
   std::string claim;  // name of its GpuClaim; empty: none
   // Why it can't be placed yet: something that it refers to is missing or wrong.
   std::string waits_for;
   std::string reason;  // one word for that: "ClaimMissing"
+
+  bool operator==(const PodAsk&) const = default;
 };
 
 }  // namespace gs::kube

@@ -30,6 +30,7 @@ PodAsk ask_of(const Pod& pod) {
   if (const auto gang = World::gang_of(pod)) {
     ask.gang = pod.meta.ns + "/" + gang->first;
     ask.gang_size = gang->second;
+    ask.gang_owner = pod.meta.controller()->uid;
   }
   if (const std::string* pin = pod.meta.annotation(kTestPin)) {
     const Result<Allocated> devices = parse_allocated(*pin);
@@ -112,16 +113,22 @@ void World::add_node(const std::string& name, int gpus, const Labels& labels) {
     gpu.memory_mib = 81920;
     node.gpus.push_back(gpu);
   }
-  nodes_[name] = node;
+  changed(nodes_[name] = node);
+}
+
+void World::changed(const gs::Node& node) {
   tell_all(
       [shared = std::make_shared<const gs::Node>(node)](Desk& desk) { desk.put_node(shared, {}); });
 }
 
 void World::set_ready(const std::string& name, bool ready) {
   nodes_.at(name).ready = ready;
-  tell_all([shared = std::make_shared<const gs::Node>(nodes_.at(name))](Desk& desk) {
-    desk.put_node(shared, {});
-  });
+  changed(nodes_.at(name));
+}
+
+void World::set_health(const std::string& name, std::size_t gpu, Health health) {
+  nodes_.at(name).gpus[gpu].health = health;
+  changed(nodes_.at(name));
 }
 
 void World::remove_node(const std::string& name) {
@@ -139,6 +146,7 @@ Pod World::make_pod(const std::string& name, int gpus, const std::string& gang,
   if (!gang.empty()) {
     set_label(pod.meta.annotations, kTestGang, gang);
     set_label(pod.meta.annotations, kTestSize, std::to_string(gang_size));
+    pod.meta.owners = {{"batch/v1", "Job", gang, "uid-of-" + gang, true}};
   }
   Container container;
   container.name = "main";
@@ -161,6 +169,11 @@ std::string World::add(Pod pod) {
   pod.meta.created = now_;
   changed(pods_[uid] = std::move(pod));
   return uid;
+}
+
+void World::annotate(const std::string& uid, const std::string& name, const std::string& value) {
+  set_label(pods_.at(uid).meta.annotations, name, value);
+  changed(pods_.at(uid));
 }
 
 void World::put(const PodDisruptionBudget& budget) {
@@ -192,8 +205,13 @@ void World::remove_pod(const std::string& uid) {
 }
 
 std::string World::make_anew(const std::string& uid) {
-  Pod pod = pods_.at(uid);
+  const std::string next = add_follower(uid);
   remove_pod(uid);
+  return next;
+}
+
+std::string World::add_follower(const std::string& uid) {
+  Pod pod = pods_.at(uid);
   pod.meta.name += "+";
   pod.meta.uid = "uid-" + pod.meta.name;
   pod.meta.deleted.reset();
@@ -238,11 +256,7 @@ void World::kill_evicted() {
     const bool answers = node == nodes_.end() || node->second.ready;
     if (pod.meta.deleted && answers) gone.push_back(uid);
   }
-  for (const std::string& uid : gone)
-    if (controllers_ && gang_of(pods_.at(uid)))
-      make_anew(uid);
-    else
-      remove_pod(uid);
+  for (const std::string& uid : gone) remove_pod(uid);
 }
 
 // ---------------------------------------------------------------- time
@@ -347,6 +361,7 @@ void World::carry_out(Scheduler& scheduler, const Order& order) {
       if (const auto it = pods_.find(uid); it != pods_.end() && !it->second.meta.deleted) {
         it->second.meta.deleted = now_;
         changed(it->second);
+        if (controllers_ && gang_of(it->second)) add_follower(uid);
       }
     });
   } else if (const auto* words = std::get_if<Tell>(&order)) {

@@ -31,6 +31,7 @@ class World {
   // --- what users, controllers and kubelets do ---
   void add_node(const std::string& name, int gpus, const Labels& labels = {});
   void set_ready(const std::string& name, bool ready);
+  void set_health(const std::string& name, std::size_t gpu, Health health);
   void remove_node(const std::string& name);
   std::string add_pod(const std::string& name, int gpus, const std::string& gang = {},
                       int gang_size = 0, const std::string& scheduler = "gpu-scheduler",
@@ -38,14 +39,18 @@ class World {
   Pod make_pod(const std::string& name, int gpus, const std::string& gang = {},
                int gang_size = 0) const;
   std::string add(Pod pod);
-  // A pod that is to have exactly these GPUs, together with others of its (not empty) group.
+  // A pod that is to have exactly these GPUs, together with others of its (not empty) group. Its
+  // annotation test/pin says them.
   std::string add_pinned(const std::string& name, const std::string& node,
                          const std::vector<int>& gpus, const std::string& group);
+  void annotate(const std::string& uid, const std::string& name, const std::string& value);
   void put(const PodDisruptionBudget& budget);
   void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names);
   void end_pod(const std::string& uid, PodPhase phase);
   void remove_pod(const std::string& uid);
-  std::string make_anew(const std::string& uid);  // as its controller does when it has gone
+  // As its controller does: beside one that is on its way out, or in the place of one.
+  std::string add_follower(const std::string& uid);
+  std::string make_anew(const std::string& uid);
   void bind_by_another(const std::string& uid, const std::string& node, std::vector<int> gpus);
   void take_lease(const std::string& node, int gpu, const GpuHolder& holder, bool seen = true);
 
@@ -57,8 +62,8 @@ class World {
   void take_over(std::size_t scheduler);
   // One step of one scheduler: it hears something, thinks, or one of its writes is carried out.
   void step(std::size_t scheduler, Rng& rng);
-  // Kubelets end what was told to go; where controllers are on, members of gangs are made anew.
-  void kill_evicted();
+  void kill_evicted();  // kubelets end what was told to go
+  // Whether members of gangs that are told to go are made anew at once.
   void set_controllers(bool on) { controllers_ = on; }
 
   // --- looking ---
@@ -72,6 +77,7 @@ class World {
   std::vector<std::string> left_over() const;      // leases whose pod does not have the GPU
   std::vector<std::string> without_lease() const;  // bound pods, one for each GPU that lacks theirs
   std::size_t schedulers() const { return schedulers_.size(); }
+  bool alone() const { return alone_; }
   std::vector<Standing> standing() const;  // bound pods
   // Of a pod's gang: its name, and how many pods it has; nothing for a pod by itself.
   static std::optional<std::pair<std::string, int>> gang_of(const Pod& pod);
@@ -91,6 +97,7 @@ class World {
   void tell_all(const News& news);
   void changed(Pod& pod);
   void changed(Lease& lease);
+  void changed(const gs::Node& node);
   void delete_lease(const std::string& name);
   bool think(Scheduler& scheduler);
   void carry_out(Scheduler& scheduler, const Order& order);
