@@ -187,6 +187,20 @@ def a_deployment_takes_the_lowest_that_are_free_and_gives_them_back():
 
 
 @row
+def a_rolling_update_takes_the_spare_line_and_then_those_of_the_pods_that_went():
+    path = owner("Deployment", "rolling", 2, SINGLE, strategy={
+        "type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+    old = names_of("rolling", 2)
+    lie_as_told(old, dict(list(places_of(SINGLE).items())[:2]))
+    cluster().patch(path, {"spec": {"template": {"metadata": {"annotations": {"example.com/round": "2"}}}}})
+    wait_for(lambda: len(pods_of("rolling")) == 2 and not set(pods_of("rolling")) & set(old),
+             "all pods are new")
+    places = [given(name) for name in names_of("rolling", 2)]
+    check(all(place in places_of(SINGLE).values() for place in places) and places[0] != places[1], places)
+    remove_owner(path, "rolling")
+
+
+@row
 def an_index_is_free_again_when_its_pod_has_ended():
     path = owner("Job", "thrice", 1, "0=node2:1\n", completions=3)
     done = set()

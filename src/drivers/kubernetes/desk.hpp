@@ -252,7 +252,7 @@ class Desk {
   bool adopt_member(PodRecord& record);
   void step_out(PodRecord& record);
   void leave(PodRecord& record);
-  std::vector<std::string> pods_by_age() const;
+  std::vector<std::string> pods_by_age() const;  // first those that are bound
 
   // --- units (desk_units.cpp); units end in dissolve() only, when the engine's job has ended ---
   Job job_of(const Unit& unit, const PodRecord& first) const;  // without groups

@@ -1,5 +1,6 @@
 // Pods: they arrive, are bound by us or by others, change, and go.
 #include <algorithm>
+#include <tuple>
 
 #include "base/check.hpp"
 #include "drivers/kubernetes/desk.hpp"
@@ -232,11 +233,12 @@ const Pod* Desk::pod(const std::string& uid) const {
 }
 
 std::vector<std::string> Desk::pods_by_age() const {
-  std::vector<std::pair<std::int64_t, std::string>> order;
-  for (const auto& [uid, record] : pods_) order.emplace_back(record.pod.meta.created.ms, uid);
+  std::vector<std::tuple<bool, std::int64_t, std::string>> order;
+  for (const auto& [uid, record] : pods_)
+    order.emplace_back(record.pod.node_name.empty(), record.pod.meta.created.ms, uid);
   std::sort(order.begin(), order.end());
   std::vector<std::string> uids;
-  for (auto& [created, uid] : order) uids.push_back(std::move(uid));
+  for (auto& [waits, created, uid] : order) uids.push_back(std::move(uid));
   return uids;
 }
 

@@ -95,6 +95,25 @@ TEST(Desk, a_scheduler_that_starts_anew_finds_what_runs) {
   EXPECT_EQ(world.pod(second).node_name, "n1");
 }
 
+TEST(Desk, a_scheduler_that_starts_asks_those_first_that_run) {
+  std::vector<std::string> asked;
+  Desk desk({}, [&](const Pod& pod) {
+    asked.push_back(pod.meta.name);
+    return PodAsk{};
+  });
+  for (const char* name : {"waits", "runs"}) {
+    Pod pod;
+    pod.meta.name = pod.meta.uid = name;
+    pod.meta.created = Instant{name == std::string("waits") ? 1 : 2};
+    pod.scheduler_name = "gpu-scheduler";
+    if (name == std::string("runs")) pod.node_name = "n1";
+    desk.put(pod);
+  }
+  desk.synced();
+  ASSERT_GE(asked.size(), 2U);
+  EXPECT_EQ(asked[0] + " " + asked[1], "runs waits") << "what they were given is taken";
+}
+
 TEST(Desk, a_more_important_pod_evicts_a_lesser_one) {
   World world;
   world.add_node("n1", 2);

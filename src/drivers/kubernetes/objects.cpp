@@ -17,6 +17,20 @@ bool waits(PodAsk& ask, const char* reason, std::string message) {
   return false;
 }
 
+// Among whose pods the lines of a map are given out, by uid: those of a Deployment are, whichever
+// of its ReplicaSets made them. Empty: nobody made the pod.
+std::string counted_among(const Pod& pod, const Owners& owners) {
+  if (const Workload* whole = whole_of(owners)) return whole->meta.uid;
+  const OwnerReference* owner = pod.meta.controller();
+  return owner == nullptr ? std::string{} : owner->uid;
+}
+
+// What pods read of it; its status changes with each of them.
+bool says_the_same(const Workload& a, const Workload& b) {
+  return a.pods == b.pods && a.meta.annotations == b.meta.annotations &&
+         a.meta.owners == b.meta.owners;
+}
+
 // Rules that would be broken if nobody looked at them: such a pod waits rather than lies wrong.
 const char* unknown_rule(const Pod& pod) {
   if (!pod.device_claims.empty()) return "resource claims";
@@ -36,8 +50,7 @@ PodAsk Objects::ask(const Pod& pod) {
   Meta unknown;
   unknown.name = pod.meta.ns;
   ask.tenant = tenant_of(ns == namespaces_.end() ? unknown : ns->second.meta, tenants_);
-  const Owners owners = owners_of(pod);
-  for (const OwnerReference& owner : pod.meta.owners) watch(by_owner_, {{}, owner.uid}, uid);
+  const auto [owners, unseen] = makers_of(pod);
   const GpuClaim* claim = nullptr;
   std::optional<MapEntry> pin;
   std::string pin_group;
@@ -46,8 +59,14 @@ PodAsk Objects::ask(const Pod& pod) {
           std::string("this scheduler does not place pods with required ") + rule);
     return ask;
   }
+  // It may say that the pod belongs to a gang, or where it has to lie.
+  if (unseen != nullptr && pod.node_name.empty()) {
+    waits(ask, "OwnerUnseen",
+          unseen->kind + " " + unseen->name + ", which made it, has not been seen yet");
+    return ask;
+  }
   if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
-      !may_use_claim(pod, ask) || !find_pin(pod, ask, pin, pin_group))
+      !may_use_claim(pod, ask) || !find_pin(pod, owners, ask, pin, pin_group))
     return ask;
   const RequestContext context{claim, owners, pin ? &*pin : nullptr, known_domains(pod, owners)};
   Result<TaskReading> reading = task_request(pod, context);
@@ -62,16 +81,20 @@ PodAsk Objects::ask(const Pod& pod) {
   return ask;
 }
 
-Owners Objects::owners_of(const Pod& pod) const {
-  Owners owners;
+Objects::Makers Objects::makers_of(const Pod& pod) {
+  Makers makers;
   const OwnerReference* next = pod.meta.controller();
-  while (next != nullptr && owners.size() < 4) {
+  while (next != nullptr && makers.owners.size() < 4) {
+    watch(by_owner_, {{}, next->uid}, pod.meta.uid);
     const auto it = workloads_.find(next->uid);
-    if (it == workloads_.end()) break;
-    owners.push_back(&it->second);
+    if (it == workloads_.end()) {
+      if (makes_pods(*next)) makers.unseen = next;
+      break;
+    }
+    makers.owners.push_back(&it->second);
     next = it->second.meta.controller();
   }
-  return owners;
+  return makers;
 }
 
 bool Objects::find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim) {
@@ -120,14 +143,15 @@ bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& own
   return true;
 }
 
-bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin,
-                       std::string& group) {
+bool Objects::find_pin(const Pod& pod, const Owners& owners, PodAsk& ask,
+                       std::optional<MapEntry>& pin, std::string& group) {
   ask.index = pod_index(pod.meta).value_or(-1);
   const std::string* text = pod.meta.annotation(kMapAnnotation);
   if (text == nullptr) return true;
   const Result<SchedulingMap> map = parse_scheduling_map(*text);
   if (!map) return waits(ask, "BadSchedulingMap", map.error().message);
-  ask.index = index_of(pod);
+  const std::string owner = counted_among(pod, owners);
+  ask.index = index_of(pod, owner);
   const MapEntry* entry = map->find(ask.index);
   if (entry == nullptr) {
     free_index(pod.meta.uid);  // it may get that of a sibling that goes
@@ -141,17 +165,17 @@ bool Objects::find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin
       !fits)
     return waits(ask, "BadSchedulingMap", fits.error().message);
   pin = *entry;
-  group = share_group(pod.meta, *map, *entry);
+  group = share_group(pod.meta.ns, owner, *map, *entry);
   return true;
 }
 
 // The pod's own, the one that it was given before, or the lowest that is free among its siblings.
-int Objects::index_of(const Pod& pod) {
+int Objects::index_of(const Pod& pod, const std::string& owner) {
   const std::string& uid = pod.meta.uid;
   if (const auto known = index_of_pod_.find(uid); known != index_of_pod_.end())
     return known->second.second;
-  const OwnerReference* owner = pod.meta.controller();
-  std::map<int, std::string>& taken = indexes_[owner == nullptr ? uid : owner->uid];
+  const std::string& among = owner.empty() ? uid : owner;
+  std::map<int, std::string>& taken = indexes_[among];
   int index = 0;
   if (const std::optional<int> own = pod_index(pod.meta)) {
     index = *own;
@@ -161,7 +185,7 @@ int Objects::index_of(const Pod& pod) {
     while (taken.contains(index)) ++index;
   }
   taken[index] = uid;
-  index_of_pod_[uid] = {owner == nullptr ? uid : owner->uid, index};
+  index_of_pod_[uid] = {among, index};
   return index;
 }
 
@@ -233,8 +257,10 @@ Uids Objects::remove_claim(const std::string& ns, const std::string& name) {
 
 Uids Objects::put(Workload workload) {
   const std::string uid = workload.meta.uid;
+  const auto known = workloads_.find(uid);
+  const bool same = known != workloads_.end() && says_the_same(known->second, workload);
   workloads_[uid] = std::move(workload);
-  return waiting_for(by_owner_, {{}, uid});
+  return same ? Uids{} : waiting_for(by_owner_, {{}, uid});
 }
 
 void Objects::remove_workload(const std::string& uid) { workloads_.erase(uid); }

@@ -74,7 +74,12 @@ class Objects {
     std::string error;  // why it can't be read
   };
 
-  Owners owners_of(const Pod& pod) const;
+  // What made the pod, nearest first, as far as it has been seen.
+  struct Makers {
+    Owners owners;
+    const OwnerReference* unseen = nullptr;  // the next one, which is on its way to us
+  };
+  Makers makers_of(const Pod& pod);
   SharedNode node_of(const std::string& name);
   std::vector<std::string> known_domains(const Pod& pod, const Owners& owners);
   void forget_domains();
@@ -82,8 +87,9 @@ class Objects {
   bool find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim);
   bool may_use_claim(const Pod& pod, PodAsk& ask);
   bool find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask);
-  bool find_pin(const Pod& pod, PodAsk& ask, std::optional<MapEntry>& pin, std::string& group);
-  int index_of(const Pod& pod);
+  bool find_pin(const Pod& pod, const Owners& owners, PodAsk& ask, std::optional<MapEntry>& pin,
+                std::string& group);
+  int index_of(const Pod& pod, const std::string& owner);
   void free_index(const std::string& uid);
   void watch(Index& index, Key key, const std::string& uid);
   Uids waiting_for(const Index& index, const Key& key) const;

@@ -22,9 +22,26 @@ Pod pod(const std::string& name, int gpus = 1) {
   return pod;
 }
 
-Pod replica(const std::string& name, const std::string& map) {
+Workload workload(const std::string& kind, const std::string& name) {
+  Workload made;
+  made.kind = kind;
+  made.meta.name = name;
+  made.meta.ns = "ml";
+  made.meta.uid = "uid-" + name;
+  return made;
+}
+
+// A ReplicaSet, of a Deployment where one is named.
+Workload replica_set(const std::string& name, const std::string& deployment = "") {
+  Workload set = workload("ReplicaSet", name);
+  if (!deployment.empty())
+    set.meta.owners = {{"apps/v1", "Deployment", deployment, "uid-" + deployment, true}};
+  return set;
+}
+
+Pod replica(const std::string& name, const std::string& map, const std::string& set = "web") {
   Pod one = pod(name, 0);
-  one.meta.owners = {{"apps/v1", "ReplicaSet", "web", "uid-web", true}};
+  one.meta.owners = {{"apps/v1", "ReplicaSet", set, "uid-" + set, true}};
   set_label(one.meta.annotations, kMapAnnotation, map);
   return one;
 }
@@ -97,6 +114,7 @@ TEST(Objects, a_gang_has_a_size_or_waits) {
 
 TEST(Objects, replicas_get_the_lowest_free_line_of_their_map) {
   Objects objects{SchedulerConfig{}};
+  objects.put(replica_set("web"));
   ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
   const std::string map = "0=n1:0\n1=n1:1,2\n";
   EXPECT_EQ(objects.ask(replica("x", map)).request->gpu.pinned_ids, std::vector<int>{0});
@@ -112,6 +130,7 @@ TEST(Objects, replicas_get_the_lowest_free_line_of_their_map) {
 
 TEST(Objects, a_map_that_names_an_unknown_node_or_gpu_is_told) {
   Objects objects{SchedulerConfig{}};
+  objects.put(replica_set("web"));
   EXPECT_NE(objects.ask(replica("x", "0=n1:0")).waits_for.find("n1"), std::string::npos);
   ASSERT_TRUE(objects.put(node("n1", 2)) != nullptr);
   EXPECT_EQ(objects.ask(replica("x", "0=n1:2")).reason, "BadSchedulingMap");
@@ -120,6 +139,7 @@ TEST(Objects, a_map_that_names_an_unknown_node_or_gpu_is_told) {
 
 TEST(Objects, a_replica_without_a_line_gets_that_of_a_sibling_that_goes) {
   Objects objects{SchedulerConfig{}};
+  objects.put(replica_set("web"));
   ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
   const std::string map = "0=n1:0\n1=n1:1\n";
   EXPECT_EQ(objects.ask(replica("x", map)).index, 0);
@@ -129,8 +149,81 @@ TEST(Objects, a_replica_without_a_line_gets_that_of_a_sibling_that_goes) {
   EXPECT_EQ(objects.ask(replica("z", map)).index, 0);
 }
 
+TEST(Objects, a_rolling_update_counts_the_lines_of_its_deployment) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
+  objects.put(workload("Deployment", "app"));
+  objects.put(replica_set("old", "app"));
+  objects.put(replica_set("new", "app"));
+  const std::string map = "0=n1:0\n1=n1:1\n2=n1:2\n";
+  EXPECT_EQ(objects.ask(replica("x", map, "old")).index, 0);
+  EXPECT_EQ(objects.ask(replica("y", map, "old")).index, 1);
+  EXPECT_EQ(objects.ask(replica("z", map, "new")).index, 2) << "what the old pods have is taken";
+  EXPECT_EQ(objects.ask(replica("w", map, "new")).reason, "BadSchedulingMap");
+  EXPECT_EQ(objects.forget_pod("uid-x"), (Uids{"uid-w", "uid-y", "uid-z"}));
+  EXPECT_EQ(objects.ask(replica("w", map, "new")).index, 0);
+}
+
+TEST(Objects, pods_of_all_replica_sets_of_a_deployment_share_a_gpu_of_two_lines) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
+  objects.put(workload("Deployment", "app"));
+  objects.put(replica_set("old", "app"));
+  objects.put(replica_set("new", "app"));
+  const std::string map = "0=n1:3\n1=n1:3\n";
+  EXPECT_EQ(objects.ask(replica("x", map, "old")).request->gpu.pin_group, "ml/uid-app");
+  EXPECT_EQ(objects.ask(replica("z", map, "new")).request->gpu.pin_group, "ml/uid-app");
+}
+
+TEST(Objects, after_a_restart_bound_replicas_have_the_index_that_they_were_given) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
+  objects.put(workload("Deployment", "app"));
+  objects.put(replica_set("old", "app"));
+  objects.put(replica_set("new", "app"));
+  const std::string map = "0=n1:0\n1=n1:1\n2=n1:2\n";
+  Pod bound = replica("y", map, "old");
+  bound.node_name = "n1";
+  set_label(bound.meta.annotations, kIndexAnnotation, "1");
+  EXPECT_EQ(objects.ask(bound).index, 1);
+  EXPECT_EQ(objects.ask(replica("z", map, "new")).index, 0);
+  EXPECT_EQ(objects.ask(replica("w", map, "new")).index, 2);
+}
+
+TEST(Objects, a_pod_waits_until_what_made_it_has_been_seen) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
+  const Pod early = replica("x", "0=n1:0", "old");
+  EXPECT_EQ(objects.ask(early).reason, "OwnerUnseen");
+  EXPECT_EQ(objects.ask(early).waits_for, "ReplicaSet old, which made it, has not been seen yet");
+  EXPECT_EQ(objects.put(replica_set("old", "app")), Uids{"uid-x"});
+  EXPECT_EQ(objects.ask(early).waits_for, "Deployment app, which made it, has not been seen yet");
+  Workload deployment = workload("Deployment", "app");
+  EXPECT_EQ(objects.put(deployment), Uids{"uid-x"});
+  EXPECT_EQ(objects.ask(early).waits_for, "");
+  deployment.meta.resource_version = "2";
+  EXPECT_EQ(objects.put(deployment), Uids{}) << "nothing that its pods ask for has changed";
+  deployment.pods = 3;
+  EXPECT_EQ(objects.put(deployment), Uids{"uid-x"});
+}
+
+TEST(Objects, who_runs_or_was_made_by_something_that_nobody_follows_does_not_wait_for_it) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
+  Pod running = replica("x", "0=n1:0", "old");
+  running.node_name = "n1";
+  EXPECT_EQ(objects.ask(running).waits_for, "");
+  Workload job = workload("Job", "nightly");
+  job.meta.owners = {{"batch/v1", "CronJob", "cron", "uid-cron", true}};
+  objects.put(job);
+  Pod worker = pod("y");
+  worker.meta.owners = {{"batch/v1", "Job", "nightly", "uid-nightly", true}};
+  EXPECT_EQ(objects.ask(worker).waits_for, "");
+}
+
 TEST(Objects, a_pod_is_looked_at_again_when_the_node_of_its_line_changes) {
   Objects objects{SchedulerConfig{}};
+  objects.put(replica_set("web"));
   EXPECT_EQ(objects.ask(replica("x", "0=n1:0")).reason, "BadSchedulingMap");
   ASSERT_TRUE(objects.put(node("n2", 2)) != nullptr);
   EXPECT_EQ(objects.concerned_by("n2"), Uids{});

@@ -320,19 +320,16 @@ void Scheduler::follow_leases() {
 }
 
 void Scheduler::follow_workloads() {
-  const std::vector<std::pair<Resource, const char*>> kinds = {
-      {{"batch", "v1", "jobs", true}, "Job"},
-      {{"apps", "v1", "replicasets", true}, "ReplicaSet"},
-      {{"apps", "v1", "deployments", true}, "Deployment"},
-      {{"apps", "v1", "statefulsets", true}, "StatefulSet"}};
-  for (const auto& [resource, kind] : kinds)
-    follow(resource, {}, {}, [this, kind = kind](const ObjectChange& change) {
-      if (is_end(change))
-        return post([this, uid = std::string(change.uid)] { objects_.remove_workload(uid); });
-      Result<Workload> workload = decode_workload(change.object, kind);
-      if (!readable(workload, change, kind)) return;
-      post([this, workload = std::move(*workload)] { reconsider(objects_.put(workload)); });
-    });
+  for (const WorkloadKind& known : workload_kinds())
+    follow(
+        {known.group, known.version, known.plural, true}, {}, {},
+        [this, kind = known.kind](const ObjectChange& change) {
+          if (is_end(change))
+            return post([this, uid = std::string(change.uid)] { objects_.remove_workload(uid); });
+          Result<Workload> workload = decode_workload(change.object, kind);
+          if (!readable(workload, change, kind)) return;
+          post([this, workload = std::move(*workload)] { reconsider(objects_.put(workload)); });
+        });
 }
 
 void Scheduler::follow_namespaces() {

@@ -141,19 +141,14 @@ TEST(SchedulingMap, the_index_of_a_pod) {
 
 TEST(SchedulingMap, pods_share_what_two_lines_of_their_map_name) {
   const SchedulingMap map = parse_scheduling_map("0=n1:0,1\n1=n1:2\n3=n4:3\n4=n4:3\n").value();
-  Meta pod;
-  pod.ns = "ml";
-  EXPECT_EQ(share_group(pod, map, *map.find(0)), "");
-  EXPECT_EQ(share_group(pod, map, *map.find(1)), "");
-  const std::string bare = share_group(pod, map, *map.find(3));
+  EXPECT_EQ(share_group("ml", "", map, *map.find(0)), "");
+  EXPECT_EQ(share_group("ml", "", map, *map.find(1)), "");
+  const std::string bare = share_group("ml", "", map, *map.find(3));
   EXPECT_NE(bare, "");
-  EXPECT_EQ(share_group(pod, map, *map.find(4)), bare);
-  pod.owners.push_back({});
-  pod.owners.back().uid = "u-1";
-  pod.owners.back().controller = true;
-  EXPECT_EQ(share_group(pod, map, *map.find(3)), "ml/u-1");
+  EXPECT_EQ(share_group("ml", "", map, *map.find(4)), bare);
+  EXPECT_EQ(share_group("ml", "u-1", map, *map.find(3)), "ml/u-1");
   const SchedulingMap other = parse_scheduling_map("3=n4:3\n4=n4:3\n").value();
-  EXPECT_NE(share_group(Meta{}, other, *other.find(3)), bare) << "another map, other pods";
+  EXPECT_NE(share_group("ml", "", other, *other.find(3)), bare) << "another map, other pods";
 }
 
 }  // namespace

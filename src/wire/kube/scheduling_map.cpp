@@ -135,7 +135,8 @@ std::optional<int> pod_index(const Meta& pod) {
   return number_of(std::string_view(pod.name).substr(dash + 1), kMaxIndex);
 }
 
-std::string share_group(const Meta& pod, const SchedulingMap& map, const MapEntry& entry) {
+std::string share_group(const std::string& ns, const std::string& owner, const SchedulingMap& map,
+                        const MapEntry& entry) {
   const bool shared =
       std::any_of(map.entries.begin(), map.entries.end(), [&](const MapEntry& other) {
         return other.index != entry.index && other.node == entry.node &&
@@ -143,13 +144,13 @@ std::string share_group(const Meta& pod, const SchedulingMap& map, const MapEntr
                                   entry.gpus.end()) != other.gpus.end();
       });
   if (!shared) return {};
-  if (const OwnerReference* owner = pod.controller()) return pod.ns + "/" + owner->uid;
+  if (!owner.empty()) return ns + "/" + owner;
   Hash lines;
   for (const MapEntry& line : map.entries) {
     lines.add(static_cast<std::uint64_t>(line.index)).add(line.node);
     for (const int gpu : line.gpus) lines.add(static_cast<std::uint64_t>(gpu));
   }
-  return fmt::format("{}/map-{:016x}", pod.ns, lines.value());
+  return fmt::format("{}/map-{:016x}", ns, lines.value());
 }
 
 }  // namespace gs::kube

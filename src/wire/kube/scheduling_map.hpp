@@ -42,8 +42,9 @@ Status check_entry(const MapEntry& entry, const gs::Node* node);
 // nullopt: it has none; the lowest that is free among its owner's pods counts.
 std::optional<int> pod_index(const Meta& pod);
 
-// With whom the pod of this entry shares its GPUs: the pods of its owner (of its map, where nobody
-// owns it), if another line names one of them. Empty: with nobody.
-std::string share_group(const Meta& pod, const SchedulingMap& map, const MapEntry& entry);
+// With whom a pod of this entry shares its GPUs: the pods of `owner` (a uid; empty: nobody made
+// them, so those of the same map), if another line names one of them. Empty: with nobody.
+std::string share_group(const std::string& ns, const std::string& owner, const SchedulingMap& map,
+                        const MapEntry& entry);
 
 }  // namespace gs::kube

@@ -5,6 +5,10 @@
 namespace gs::kube {
 namespace {
 
+constexpr WorkloadKind kKinds[] = {{"batch", "v1", "jobs", "Job"},
+                                   {"apps", "v1", "replicasets", "ReplicaSet"},
+                                   {"apps", "v1", "deployments", "Deployment"},
+                                   {"apps", "v1", "statefulsets", "StatefulSet"}};
 constexpr int kMaxPods = 1'000'000;
 
 // What the spec says of pods, by the names that the known kinds use.
@@ -113,6 +117,15 @@ void read_group_spec(Cursor& in, PodGroup& group) {
 }
 
 }  // namespace
+
+std::span<const WorkloadKind> workload_kinds() { return kKinds; }
+
+bool makes_pods(const OwnerReference& owner) {
+  return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const WorkloadKind& known) {
+    return owner.kind == known.kind &&
+           owner.api_version == std::string(known.group) + "/" + known.version;
+  });
+}
 
 Result<Workload> decode_workload(std::string_view text, std::string_view kind) {
   Workload workload;

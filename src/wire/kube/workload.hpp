@@ -2,11 +2,20 @@
 // several of them. And PodGroups, in the styles of scheduler-plugins, Volcano and KAI.
 #pragma once
 
+#include <span>
+
 #include "base/result.hpp"
 #include "model/job.hpp"
 #include "wire/kube/pod.hpp"
 
 namespace gs::kube {
+
+// A kind whose objects make pods, or make what makes them.
+struct WorkloadKind {
+  const char *group, *version, *plural, *kind;
+};
+std::span<const WorkloadKind> workload_kinds();
+bool makes_pods(const OwnerReference& owner);
 
 struct Workload {
   Meta meta;
