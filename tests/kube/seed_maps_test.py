@@ -42,24 +42,26 @@ def documented():
     return one
 
 
-def template(text, app):
-    return {"metadata": {"labels": {"app": app}, "annotations": {MAP: text}},
+def template(app, annotations):
+    return {"metadata": {"labels": {"app": app}, "annotations": annotations},
             "spec": {**pod("unused", 0)["spec"]}}
 
 
-def owner(kind, name, count, text, **more):
+def owner(kind, name, count, text, on_itself=False, **more):
+    """The map is in its pods' template, or only among its own annotations."""
+    own, of_pods = ({MAP: text}, {}) if on_itself else ({}, {MAP: text})
     group, version, spec = {
         "StatefulSet": ("apis/apps/v1", "apps/v1", {"replicas": count, "serviceName": name}),
         "Deployment": ("apis/apps/v1", "apps/v1", {"replicas": count}),
         "Job": ("apis/batch/v1", "batch/v1", {"parallelism": count, "completions": count})}[kind]
-    spec = {**spec, "template": template(text, name), **more}
+    spec = {**spec, "template": template(name, of_pods), **more}
     if kind == "Job":
         spec["template"]["spec"]["restartPolicy"] = "Never"
     else:
         spec["selector"] = {"matchLabels": {"app": name}}
     path = f"/{group}/namespaces/default/{kind.lower()}s"
-    cluster().request("POST", path, {"apiVersion": version, "kind": kind, "metadata": {"name": name},
-                                     "spec": spec})
+    cluster().request("POST", path, {"apiVersion": version, "kind": kind, "spec": spec,
+                                     "metadata": {"name": name, "annotations": own}})
     return f"{path}/{name}"
 
 
@@ -198,6 +200,29 @@ def a_rolling_update_takes_the_spare_line_and_then_those_of_the_pods_that_went()
     places = [given(name) for name in names_of("rolling", 2)]
     check(all(place in places_of(SINGLE).values() for place in places) and places[0] != places[1], places)
     remove_owner(path, "rolling")
+
+
+@row
+def a_map_on_a_deployment_counts_for_its_pods():
+    path = owner("Deployment", "outer", 3, SINGLE, on_itself=True)
+    lie_as_told(names_of("outer", 3), places_of(SINGLE))
+    remove_owner(path, "outer")
+
+
+@row
+def a_map_on_a_stateful_set_or_an_indexed_job_counts_for_its_pods():
+    path = owner("StatefulSet", "ordered", 3, SEVERAL, on_itself=True)
+    for index, place in places_of(SEVERAL).items():
+        cluster().wait_until(f"{PODS}/ordered-{index}", bool, "its pod is there")
+        equal(given(f"ordered-{index}"), place)
+        refers = cluster().get(f"{PODS}/ordered-{index}")["spec"]["containers"][0]["env"][0]["valueFrom"]
+        equal(refers["fieldRef"]["fieldPath"], "metadata.annotations['gpu.scheduling/visible-devices']")
+    remove_owner(path, "ordered")
+    path = owner("Job", "counted", 3, SEVERAL, on_itself=True, completionMode="Indexed")
+    for name in names_of("counted", 3):
+        index = int(bound(name)["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
+        equal(given(name), places_of(SEVERAL)[index])
+    remove_owner(path, "counted")
 
 
 @row

@@ -146,9 +146,9 @@ bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& own
 bool Objects::find_pin(const Pod& pod, const Owners& owners, PodAsk& ask,
                        std::optional<MapEntry>& pin, std::string& group) {
   ask.index = pod_index(pod.meta).value_or(-1);
-  const std::string* text = pod.meta.annotation(kMapAnnotation);
-  if (text == nullptr) return true;
-  const Result<SchedulingMap> map = parse_scheduling_map(*text);
+  const Found text = find_annotation(pod.meta, owners, kMapAnnotation);
+  if (text.value == nullptr) return true;
+  const Result<SchedulingMap> map = parse_scheduling_map(*text.value);
   if (!map) return waits(ask, "BadSchedulingMap", map.error().message);
   const std::string owner = counted_among(pod, owners);
   ask.index = index_of(pod, owner);

@@ -164,6 +164,28 @@ TEST(Objects, a_rolling_update_counts_the_lines_of_its_deployment) {
   EXPECT_EQ(objects.ask(replica("w", map, "new")).index, 0);
 }
 
+TEST(Objects, a_map_on_what_made_a_pod_counts_unless_the_pod_has_its_own) {
+  Objects objects{SchedulerConfig{}};
+  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
+  Workload deployment = workload("Deployment", "app");
+  set_label(deployment.meta.annotations, kMapAnnotation, "0=n1:0\n1=n1:1\n");
+  objects.put(deployment);
+  objects.put(replica_set("web", "app"));
+  Pod plain = replica("x", "");
+  plain.meta.annotations.clear();
+  EXPECT_EQ(objects.ask(plain).request->gpu.pinned_ids, std::vector<int>{0});
+  EXPECT_EQ(objects.ask(replica("y", "1=n1:3\n")).request->gpu.pinned_ids, std::vector<int>{3});
+  Pod ordinal = pod("db-1", 0);
+  ordinal.meta.owners = {{"apps/v1", "StatefulSet", "db", "uid-db", true}};
+  Workload set = workload("StatefulSet", "db");
+  set_label(set.meta.annotations, kMapAnnotation, "0=n1:0\n1=n1:nonsense\n");
+  objects.put(set);
+  EXPECT_EQ(objects.ask(ordinal).reason, "BadSchedulingMap");
+  set_label(set.meta.annotations, kMapAnnotation, "0=n1:0\n1=n1:2\n");
+  EXPECT_EQ(objects.put(set), Uids{"uid-db-1"});
+  EXPECT_EQ(objects.ask(ordinal).request->gpu.pinned_ids, std::vector<int>{2});
+}
+
 TEST(Objects, pods_of_all_replica_sets_of_a_deployment_share_a_gpu_of_two_lines) {
   Objects objects{SchedulerConfig{}};
   ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
