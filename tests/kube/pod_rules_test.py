@@ -258,13 +258,14 @@ def a_claim_for_one_pod_serves_one_pod_at_a_time():
 
 # ---------------------------------------------------------------- pod groups
 
-def crd(group, version):
+def crd(group, version, kind="PodGroup"):
+    plural = kind.lower() + "s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"podgroups.{group}",
+            "metadata": {"name": f"{plural}.{group}",
                          "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
             "spec": {"group": group, "scope": "Namespaced",
-                     "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
+                     "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
                      "versions": [{"name": version, "served": True, "storage": True,
                                    "schema": {"openAPIV3Schema": schema}}]}}
 
@@ -274,6 +275,15 @@ def served(path):
         return cluster().find(path) is not None
     except Answer:  # its storage is being made
         return False
+
+
+def install(group, version, kind="PodGroup"):
+    """Serves such objects, and gives their path."""
+    cluster().request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                      crd(group, version, kind))
+    path = f"/apis/{group}/{version}/namespaces/default/{kind.lower()}s"
+    wait_for(lambda: served(path), f"{group} is served")
+    return path
 
 
 @test
@@ -291,10 +301,7 @@ def pod_groups_say_how_large_a_gang_is():
                 member["metadata"][kind].update(pairs)
         create(*members[:2])
         waits(names[0], "size of gang trio is not known")
-        cluster().request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                          crd(group, version))
-        path = f"/apis/{group}/{version}/namespaces/default/podgroups"
-        wait_for(lambda: served(path), f"{group} is served")
+        path = install(group, version)
         cluster().request("POST", path, {"apiVersion": f"{group}/{version}", "kind": "PodGroup",
                                          "metadata": {"name": "trio"}, "spec": {"minMember": 3}})
         waits(names[0], "2 of 3 pods are there")
@@ -303,6 +310,50 @@ def pod_groups_say_how_large_a_gang_is():
             bound(name)
         delete(*names)
         cluster().request("DELETE", f"{path}/trio")
+
+
+# ---------------------------------------------------------------- all pods of an owner
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+
+
+def child_job(name, parallelism, owner):
+    """As the controller of a JobSet makes it."""
+    meta = {"name": name, "ownerReferences": [
+        {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+         "uid": owner["metadata"]["uid"], "controller": True, "blockOwnerDeletion": False}]}
+    spec = {**pod("unused")["spec"], "restartPolicy": "Never"}
+    cluster().request("POST", JOBS, {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": meta,
+        "spec": {"parallelism": parallelism, "completions": parallelism,
+                 "template": {"metadata": {"labels": {"app": "set"}}, "spec": spec}}})
+
+
+def pods_of_set():
+    return sorted(one["metadata"]["name"] for one in cluster().get(f"{PODS}?labelSelector=app%3Dset")["items"])
+
+
+@test
+def all_pods_of_a_job_set_start_together():
+    path = install("jobset.x-k8s.io", "v1alpha2", "JobSet")  # after the scheduler has begun
+    owner = cluster().request("POST", path, {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "train", "annotations": {"gpu.scheduling/gang": "true"}},
+        "spec": {"replicatedJobs": [
+            {"name": "leader", "template": {"spec": {"template": {}}}},
+            {"name": "workers", "replicas": 2,
+             "template": {"spec": {"parallelism": 2, "completions": 2, "template": {}}}}]}})
+    child_job("train-leader-0", 1, owner)
+    child_job("train-workers-0", 2, owner)
+    first = wait_for(lambda: len(pods_of_set()) == 3 and pods_of_set(), "the pods of two Jobs")
+    for name in first:
+        waits(name, "gang default/JobSet/train is not whole: 3 of 5 pods are there")
+    child_job("train-workers-1", 2, owner)
+    for name in wait_for(lambda: len(pods_of_set()) == 5 and pods_of_set(), "the pods of all Jobs"):
+        bound(name)
+    cluster().request("DELETE", f"{JOBS}?propagationPolicy=Background")
+    cluster().request("DELETE", f"{path}/train")
+    wait_for(lambda: not pods_of_set(), "its pods are gone")
 
 
 # ---------------------------------------------------------------- what administrators say

@@ -319,6 +319,7 @@ void Scheduler::follow_leases() {
          });
 }
 
+// What is not installed yet is looked for now and then.
 void Scheduler::follow_workloads() {
   for (const WorkloadKind& known : workload_kinds())
     follow(
@@ -329,7 +330,8 @@ void Scheduler::follow_workloads() {
           Result<Workload> workload = decode_workload(change.object, kind);
           if (!readable(workload, change, kind)) return;
           post([this, workload = std::move(*workload)] { reconsider(objects_.put(workload)); });
-        });
+        },
+        known.built_in ? Need::Always : Need::IfServed);
 }
 
 void Scheduler::follow_namespaces() {

@@ -11,13 +11,24 @@ namespace {
 
 constexpr int kMaxGang = 100'000;
 
+// A LeaderWorkerSet makes several groups of pods, which tell theirs by these.
+constexpr const char* kSetNameLabel = "leaderworkerset.sigs.k8s.io/name";
+constexpr const char* kGroupIndexLabel = "leaderworkerset.sigs.k8s.io/group-index";
+constexpr const char* kGroupSizeAnnotation = "leaderworkerset.sigs.k8s.io/size";
+
+// The gang of a LeaderWorkerSet's pod: its group. Empty: it is none.
+std::string worker_group(const Meta& pod) {
+  const std::string *set = pod.label(kSetNameLabel), *index = pod.label(kGroupIndexLabel);
+  return set == nullptr || index == nullptr ? "" : "LeaderWorkerSet/" + *set + "/" + *index;
+}
+
 std::string kind_name(const Workload& owner) { return owner.kind + " " + owner.meta.name; }
 
-Result<int> parse_size(const std::string& text) {
+Result<int> parse_size(const char* annotation, const std::string& text) {
   int size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (error != std::errc{} || end != text.data() + text.size() || size < 1 || size > kMaxGang)
-    return invalid(std::string("annotation ") + kGangSizeAnnotation +
+    return invalid(std::string("annotation ") + annotation +
                    " must be a whole number from 1 to 100000, got '" + text.substr(0, 80) + "'");
   return size;
 }
@@ -35,7 +46,10 @@ Result<std::optional<std::string>> gang_name(const Meta& pod, const GpuClaim* cl
     return invalid(std::string("annotation ") + kGangAnnotation +
                    " must be \"true\", \"false\" or the name of a gang");
   if (*found.value != "true") return Name(*found.value);
-  const Workload* owner = found.on != nullptr ? found.on : whole_of(owners);
+  if (const std::string group = worker_group(pod); found.on == nullptr && !group.empty())
+    return Name(group);
+  const Workload* owner = found.on;
+  if (owner == nullptr && !owners.empty()) owner = owners.back();
   if (owner == nullptr)
     return invalid(std::string("annotation ") + kGangAnnotation +
                    " is \"true\" but nothing owns the pod; name the gang instead");
@@ -50,14 +64,18 @@ Result<GangAsk> gang_ask(std::string name, const PodGroup* group, const Meta& po
     ask.size_from = "PodGroup " + group->meta.name;
     return ask;
   }
-  if (const Found found = find_annotation(pod, owners, kGangSizeAnnotation); found.value) {
-    const Result<int> size = parse_size(*found.value);
+  const std::string *own = find_annotation(pod, owners, kGangSizeAnnotation).value,
+                    *of_group = pod.annotation(kGroupSizeAnnotation);
+  const bool is_worker_group = !ask.name.empty() && ask.name == worker_group(pod);
+  if (own != nullptr || (is_worker_group && of_group != nullptr)) {
+    const char* says = own != nullptr ? kGangSizeAnnotation : kGroupSizeAnnotation;
+    const Result<int> size = parse_size(says, own != nullptr ? *own : *of_group);
     if (!size) return size.error();
     ask.size = *size;
-    ask.size_from = std::string("annotation ") + kGangSizeAnnotation;
+    ask.size_from = std::string("annotation ") + says;
     return ask;
   }
-  const Workload* owner = whole_of(owners);
+  const Workload* owner = is_worker_group ? nullptr : whole_of(owners);
   for (const Workload* one : owners)  // "Job/train": the gang of that very owner
     if (ask.name == one->kind + "/" + one->meta.name) owner = one;
   if (owner != nullptr && owner->pods && *owner->pods > 0) {

@@ -18,7 +18,8 @@ struct GangAsk {
 
 // nullopt: the pod is no part of a gang. In this order: the claim's gangRef, the PodGroup that the
 // pod names, the annotation gpu.scheduling/gang of the pod or its owner ("true": all pods of that
-// owner; "false": none; else the gang's name).
+// owner, of the topmost one where the pod itself says so, or the pod's group of a LeaderWorkerSet;
+// "false": none; else the gang's name).
 Result<std::optional<std::string>> gang_name(const Meta& pod, const GpuClaim* claim,
                                              const Owners& owners);
 

@@ -152,10 +152,25 @@ TEST(KubeWorkload, says_how_many_pods_run_together) {
   EXPECT_EQ(pods(R"({"kind":"PyTorchJob","spec":{"pytorchReplicaSpecs":{"Master":{"replicas":1},
      "Worker":{"replicas":7}}}})"),
             8);
-  EXPECT_EQ(pods(R"({"kind":"LeaderWorkerSet","spec":{"replicas":3,"leaderWorkerTemplate":
-     {"size":4}}})"),
-            4);
+  EXPECT_EQ(pods(R"({"kind":"RayCluster","spec":{"headGroupSpec":{},"workerGroupSpecs":[
+     {"replicas":3,"numOfHosts":2},{"replicas":1,"minReplicas":2},{"replicas":9,"maxReplicas":4},
+     {"replicas":5,"suspend":true}]}})"),
+            1 + 6 + 2 + 4);
+  EXPECT_EQ(pods(R"({"kind":"RayCluster","spec":{"enableInTreeAutoscaling":true,"headGroupSpec":{},
+     "workerGroupSpecs":[{"replicas":3}]}})"),
+            -1)
+      << "as many as its autoscaler says";
   EXPECT_EQ(pods(R"({"kind":"Other","spec":{}})"), -1);
+}
+
+TEST(KubeWorkload, knows_who_makes_pods_by_version_and_kind) {
+  const auto makes = [](const char* api, const char* kind) {
+    return makes_pods({api, kind, "name", "uid", true});
+  };
+  EXPECT_TRUE(makes("batch/v1", "Job") && makes("jobset.x-k8s.io/v1alpha2", "JobSet"));
+  EXPECT_TRUE(makes("kubeflow.org/v1", "MPIJob") && makes("ray.io/v1", "RayCluster"));
+  EXPECT_FALSE(makes("kubeflow.org/v2beta1", "MPIJob")) << "of another project";
+  EXPECT_FALSE(makes("batch/v1", "CronJob") || makes("v1", "Pod"));
 }
 
 TEST(KubeWorkload, pod_groups_of_three_styles) {

@@ -211,6 +211,15 @@ TEST(Gang, has_a_name_and_a_size_or_a_reason) {
   EXPECT_EQ(gang_ask("Job/train", nullptr, pod, {&job})->size, 4);
   EXPECT_EQ(gang_ask("Job/train", nullptr, pod, {&job})->size_from, "Job train");
 
+  Workload set = workload("JobSet", 6);
+  EXPECT_EQ(gang_name(pod, nullptr, {&job, &set}).value(), "JobSet/train") << "all pods of it";
+  EXPECT_EQ(gang_ask("JobSet/train", nullptr, pod, {&job, &set})->size, 6);
+  set.meta.annotations = {{"gpu.scheduling/gang", "true"}};
+  EXPECT_EQ(gang_name(Meta{}, nullptr, {&job, &set}).value(), "JobSet/train");
+  job.meta.annotations = {{"gpu.scheduling/gang", "true"}};
+  EXPECT_EQ(gang_name(Meta{}, nullptr, {&job, &set}).value(), "Job/train") << "the nearer counts";
+  job.meta.annotations.clear();
+
   const GpuClaim claim = claim_of(R"({"devices":{"count":1},"gangRef":"g"})");
   EXPECT_EQ(gang_name(pod, &claim, {&job}).value(), "g");
   PodGroup group;
@@ -226,6 +235,21 @@ TEST(Gang, has_a_name_and_a_size_or_a_reason) {
   EXPECT_EQ(unknown.size_from,
             "the size of gang 'g' is not known: create a PodGroup 'g' with minMember, or set the "
             "annotation gpu.scheduling/gang-size on its pods");
+}
+
+TEST(Gang, each_group_of_a_leader_worker_set_is_one) {
+  Meta pod;
+  pod.labels = {{"leaderworkerset.sigs.k8s.io/group-index", "2"},
+                {"leaderworkerset.sigs.k8s.io/name", "serve"}};
+  pod.annotations = {{"gpu.scheduling/gang", "true"}, {"leaderworkerset.sigs.k8s.io/size", "4"}};
+  const Workload leaders = workload("StatefulSet", 3);
+  EXPECT_EQ(gang_name(pod, nullptr, {&leaders}).value(), "LeaderWorkerSet/serve/2");
+  const GangAsk ask = gang_ask("LeaderWorkerSet/serve/2", nullptr, pod, {&leaders}).value();
+  EXPECT_EQ(ask.size, 4);
+  EXPECT_EQ(ask.size_from, "annotation leaderworkerset.sigs.k8s.io/size");
+  pod.annotations = {{"gpu.scheduling/gang", "true"}};
+  EXPECT_FALSE(gang_ask("LeaderWorkerSet/serve/2", nullptr, pod, {&leaders})->size.has_value())
+      << "the number of leaders says nothing";
 }
 
 }  // namespace

@@ -5,18 +5,23 @@
 namespace gs::kube {
 namespace {
 
-constexpr WorkloadKind kKinds[] = {{"batch", "v1", "jobs", "Job"},
-                                   {"apps", "v1", "replicasets", "ReplicaSet"},
-                                   {"apps", "v1", "deployments", "Deployment"},
-                                   {"apps", "v1", "statefulsets", "StatefulSet"}};
+constexpr WorkloadKind kKinds[] = {{"batch", "v1", "jobs", "Job", true},
+                                   {"apps", "v1", "replicasets", "ReplicaSet", true},
+                                   {"apps", "v1", "deployments", "Deployment", true},
+                                   {"apps", "v1", "statefulsets", "StatefulSet", true},
+                                   {"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", false},
+                                   {"kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", false},
+                                   {"kubeflow.org", "v1", "tfjobs", "TFJob", false},
+                                   {"kubeflow.org", "v1", "mpijobs", "MPIJob", false},
+                                   {"ray.io", "v1", "rayclusters", "RayCluster", false}};
 constexpr int kMaxPods = 1'000'000;
 
 // What the spec says of pods, by the names that the known kinds use.
 struct Counts {
-  std::optional<int> replicas, parallelism, completions, size;
+  std::optional<int> replicas, parallelism, completions;
   std::int64_t inner = 0;  // pods of all parts together
   bool parts = false;
-  bool indexed = false, suspended = false;
+  bool changes = false;  // somebody else says how many they are
 };
 
 void read(Cursor& in, std::optional<int>& out) {
@@ -56,33 +61,45 @@ void read_replica_specs(Cursor& in, Counts& all) {
   });
 }
 
+// RayCluster: {"replicas": 2, "numOfHosts": 4, ...}.
+void read_worker_group(Cursor& in, Counts& all) {
+  std::optional<int> replicas, least, most, hosts;
+  bool suspended = false;
+  in.object([&](std::string_view field) {
+    if (field == "replicas") read(in, replicas);
+    if (field == "minReplicas") read(in, least);
+    if (field == "maxReplicas") read(in, most);
+    if (field == "numOfHosts") read(in, hosts);
+    if (field == "suspend") in.read(suspended);
+  });
+  if (suspended) return;
+  const int wanted =
+      std::min(std::max(replicas.value_or(0), least.value_or(0)), most.value_or(kMaxPods));
+  all.inner +=
+      std::int64_t{std::clamp(wanted, 0, kMaxPods)} * std::clamp(hosts.value_or(1), 0, kMaxPods);
+}
+
 void read_counts(Cursor& in, Counts& counts) {
   in.object([&](std::string_view field) {
     if (field == "replicas") read(in, counts.replicas);
     if (field == "parallelism") read(in, counts.parallelism);
     if (field == "completions") read(in, counts.completions);
-    if (field == "suspend") in.read(counts.suspended);
-    if (field == "completionMode") {
-      std::string mode;
-      in.read(mode);
-      counts.indexed = mode == "Indexed";
-    }
-    if (field == "leaderWorkerTemplate")
-      in.object([&](std::string_view inner) {
-        if (inner == "size") read(in, counts.size);
-      });
+    if (field == "enableInTreeAutoscaling") in.read(counts.changes);
     const bool jobs = field == "replicatedJobs";
     const bool specs = field.ends_with("ReplicaSpecs");
-    counts.parts |= jobs || specs;
+    const bool head = field == "headGroupSpec", workers = field == "workerGroupSpecs";
+    counts.parts |= jobs || specs || head || workers;
     if (jobs) in.array([&] { read_replicated_job(in, counts); });
     if (specs) read_replica_specs(in, counts);
+    if (head) ++counts.inner;
+    if (workers) in.array([&] { read_worker_group(in, counts); });
   });
 }
 
 std::optional<int> pods_together(const std::string& kind, const Counts& counts) {
+  if (counts.changes) return std::nullopt;
   if (counts.parts) return static_cast<int>(std::min<std::int64_t>(counts.inner, kMaxPods));
   if (kind == "Job" || counts.parallelism) return pods_of(counts);
-  if (counts.size) return *counts.size;  // LeaderWorkerSet: each group is a gang of its own
   if (counts.replicas) return std::max(0, *counts.replicas);
   const bool has_default = kind == "ReplicaSet" || kind == "Deployment" || kind == "StatefulSet";
   return has_default ? std::optional(1) : std::nullopt;
@@ -139,9 +156,6 @@ Result<Workload> decode_workload(std::string_view text, std::string_view kind) {
   });
   if (const Status status = in.finish(); !status) return status.error();
   workload.pods = pods_together(workload.kind, counts);
-  workload.completions = counts.completions;
-  workload.indexed = counts.indexed;
-  workload.suspended = counts.suspended;
   return workload;
 }
 

@@ -1,5 +1,6 @@
-// What makes pods: Jobs, ReplicaSets, Deployments, StatefulSets, and kinds like JobSet that hold
-// several of them. And PodGroups, in the styles of scheduler-plugins, Volcano and KAI.
+// What makes pods: Jobs, ReplicaSets, Deployments, StatefulSets, and where they are installed
+// JobSets, Kubeflow's training jobs and RayClusters. And PodGroups, in the styles of
+// scheduler-plugins, Volcano and KAI.
 #pragma once
 
 #include <span>
@@ -13,6 +14,7 @@ namespace gs::kube {
 // A kind whose objects make pods, or make what makes them.
 struct WorkloadKind {
   const char *group, *version, *plural, *kind;
+  bool built_in;  // every API server has it
 };
 std::span<const WorkloadKind> workload_kinds();
 bool makes_pods(const OwnerReference& owner);
@@ -21,9 +23,6 @@ struct Workload {
   Meta meta;
   std::string kind;
   std::optional<int> pods;  // that run together: parallelism or replicas; nullopt: it does not say
-  std::optional<int> completions;
-  bool indexed = false;  // a Job whose pods have an index
-  bool suspended = false;
 };
 
 // `kind` counts where the object has none of its own, as items of lists do.
