@@ -53,6 +53,10 @@ def told(name):
                  if one["type"] == "PodScheduled" and one["status"] == "False"), "")
 
 
+def reason(name):
+    return scheduled.condition(name)["reason"]
+
+
 def waits(name, words):
     wait_for(lambda: words in told(name), f"{name} is told: {words}")
     check(not cluster().get(f"{PODS}/{name}")["spec"].get("nodeName"), f"{name} waits")
@@ -256,6 +260,37 @@ def a_claim_for_one_pod_serves_one_pod_at_a_time():
     delete("second")
 
 
+# ---------------------------------------------------------------- gates and taints
+
+@test
+def a_pod_waits_until_its_scheduling_gate_is_gone():
+    create(pod("gated", schedulingGates=[{"name": "example.com/later"}]))
+    waits("gated", "scheduling gate example.com/later is closed")
+    equal(reason("gated"), "SchedulingGated")
+    cluster().patch(f"{PODS}/gated", {"spec": {"schedulingGates": []}})
+    bound("gated")
+    delete("gated")
+
+
+@test
+def a_tainted_node_is_for_those_who_tolerate_it():
+    *others, kept = sorted(nodes())
+    taint = {"key": "dedicated", "value": "research", "effect": "NoSchedule"}
+    cluster().patch(f"/api/v1/nodes/{kept}", {"spec": {"taints": [taint]}})
+    plain = [f"plain-{i}" for i in range(NODES)]
+    create(*(pod(name, gpus=GPUS) for name in plain[:-1]))
+    equal({bound(name) for name in plain[:-1]}, set(others))
+    create(pod(plain[-1], gpus=GPUS))
+    waits(plain[-1], "taint")
+    create(pod("tolerant", gpus=1, tolerations=[{**taint, "operator": "Equal"}]))
+    equal(bound("tolerant"), kept)
+    delete("tolerant")
+    waits(plain[-1], "taint")
+    cluster().patch(f"/api/v1/nodes/{kept}", {"spec": {"taints": None}})
+    equal(bound(plain[-1]), kept)
+    delete(*plain)
+
+
 # ---------------------------------------------------------------- pod groups
 
 def crd(group, version, kind="PodGroup"):
@@ -414,11 +449,42 @@ def a_wrong_configuration_is_refused_and_the_old_one_stays():
     cluster().request("DELETE", path)
 
 
+def urgent(name):
+    """A pod that takes a whole node, if need be from somebody else."""
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    if cluster().find(f"{classes}/urgent") is None:
+        cluster().request("POST", classes, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                                            "metadata": {"name": "urgent"}, "value": 1000})
+    return pod(name, app="urgent", gpus=GPUS, priorityClassName="urgent")
+
+
+def leaving():
+    return [one["metadata"]["name"] for one in cluster().get(PODS)["items"]
+            if one["metadata"].get("deletionTimestamp")]
+
+
+@test
+def who_evicts_is_nominated_while_its_victim_ends():
+    names = [f"slow-{i}" for i in range(NODES)]
+    for name in names:
+        slow = pod(name, app="slow", gpus=GPUS)
+        slow["metadata"]["finalizers"] = ["example.com/slow"]  # simulated nodes know no grace period
+        create(slow)
+    at = {bound(name): name for name in names}
+    create(urgent("urgent"))
+    status = cluster().wait_until(f"{PODS}/urgent", lambda one: one["status"].get("nominatedNodeName"),
+                                  "its future node is named")["status"]
+    victim = at[status["nominatedNodeName"]]
+    wait_for(lambda: leaving() == [victim], f"{victim} is told to go")
+    check(not cluster().get(f"{PODS}/urgent")["spec"].get("nodeName"), "the GPUs are not free yet")
+    for name in names:
+        cluster().patch(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
+    equal(bound("urgent"), status["nominatedNodeName"])
+    delete("urgent", *(set(names) - {victim}))
+
+
 @test
 def a_pod_that_its_budget_keeps_is_not_evicted_while_others_can_be():
-    cluster().request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {
-        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"},
-        "value": 1000})
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     cluster().request("POST", budgets, {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "kept"},
@@ -431,7 +497,7 @@ def a_pod_that_its_budget_keeps_is_not_evicted_while_others_can_be():
     bound("kept")
     cluster().wait_until(f"{budgets}/kept", lambda one: one.get("status", {}).get("currentHealthy") == 1,
                          "the budget has counted it")
-    create(pod("urgent", app="urgent", gpus=GPUS, priorityClassName="urgent"))
+    create(urgent("urgent"))
     bound("urgent")
     left = {one["metadata"]["name"] for one in cluster().get(PODS)["items"]}
     check("kept" in left and not left >= set(names), f"{left} are left")
