@@ -229,6 +229,32 @@ TEST(Objects, a_pod_waits_until_what_made_it_has_been_seen) {
   EXPECT_EQ(objects.put(deployment), Uids{"uid-x"});
 }
 
+TEST(Objects, the_pods_of_all_jobs_of_a_job_set_are_one_gang_when_it_says_so) {
+  Objects objects{SchedulerConfig{}};
+  for (const char* name : {"leader", "workers"}) {
+    Workload job = workload("Job", name);
+    job.pods = 1;
+    job.meta.owners = {{"jobset.x-k8s.io/v1alpha2", "JobSet", "train", "uid-train", true}};
+    objects.put(job);
+  }
+  const auto worker = [](const std::string& name, const std::string& job) {
+    Pod one = pod(name);
+    one.meta.owners = {{"batch/v1", "Job", job, "uid-" + job, true}};
+    return one;
+  };
+  EXPECT_EQ(objects.ask(worker("x", "leader")).waits_for,
+            "JobSet train, which made it, has not been seen yet");
+  Workload set = workload("JobSet", "train");
+  set.pods = 5;
+  set_label(set.meta.annotations, kGangAnnotation, "true");
+  EXPECT_EQ(objects.put(set), Uids{"uid-x"});
+  for (const char* job : {"leader", "workers"}) {
+    const PodAsk ask = objects.ask(worker("x", job));
+    EXPECT_EQ(ask.gang, "ml/JobSet/train");
+    EXPECT_EQ(ask.gang_size, 5);
+  }
+}
+
 TEST(Objects, who_runs_or_was_made_by_something_that_nobody_follows_does_not_wait_for_it) {
   Objects objects{SchedulerConfig{}};
   ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);

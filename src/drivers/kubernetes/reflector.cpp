@@ -12,12 +12,6 @@
 #include "wire/kube/meta.hpp"
 
 namespace gs::kube {
-namespace {
-
-// How soon something that was not served is looked for again.
-constexpr Duration kServedAgain = seconds(15);
-
-}  // namespace
 
 struct Reflector::Impl : std::enable_shared_from_this<Reflector::Impl> {
   Impl(Api& the_api, ReflectorOptions the_options, Handler the_handler)
@@ -207,7 +201,7 @@ void Reflector::Impl::not_served() {
     handler(synced);
   }
   if (is_stopped) return;
-  timer = loop.after(kServedAgain, [self = shared_from_this()] { self->go_on(); });
+  timer = loop.after(options.look_again, [self = shared_from_this()] { self->go_on(); });
 }
 
 void Reflector::Impl::set_trouble(std::string text) {

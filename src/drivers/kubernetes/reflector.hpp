@@ -21,7 +21,8 @@ struct ReflectorOptions {
   Resource resource;
   std::string name_space;  // empty: all
   std::string label_selector, field_selector;
-  bool is_optional = false;  // where it is not served, nothing of it is there
+  bool is_optional = false;           // where it is not served, nothing of it is there
+  Duration look_again = seconds(15);  // how soon for what was not served
   int page = 500;
   Duration watch_timeout = minutes(5);  // a watch ends after one to two of these, and is resumed
   Duration stall = seconds(20);         // so much longer without a byte, and it is taken for dead

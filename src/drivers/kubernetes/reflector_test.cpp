@@ -57,6 +57,7 @@ class Follow : public ::testing::Test {
       ++watches_;
       return exchange.answer(stream_of(feed_));
     }
+    if (!is_served_) return exchange.answer(refusal(404, "NotFound"));
     if (std::exchange(refuse_list_, false)) return exchange.answer(refusal(410, "Expired"));
     const std::string* limit = request.parameter("limit");
     const std::string* next = request.parameter("continue");
@@ -99,7 +100,7 @@ class Follow : public ::testing::Test {
   int version_ = 10;
   int watches_ = 0;
   int refuse_watch_ = 0;
-  bool refuse_list_ = false, expire_next_page_ = false;
+  bool refuse_list_ = false, expire_next_page_ = false, is_served_ = true;
   std::vector<std::string> asked_from_;
   std::shared_ptr<WatchFeed> feed_;
   std::vector<std::string> changes_;
@@ -197,6 +198,21 @@ TEST_F(Follow, goes_on_after_errors_broken_frames_and_a_restart) {
   feed->send("DELETED", object("a", 13));
   expect_changes({"synced", "added a@11", "modified a@12", "deleted a@13 uid-a"});
   EXPECT_EQ(asked_from_.back(), "12");
+}
+
+TEST_F(Follow, what_is_optional_may_be_installed_later) {
+  is_served_ = false;
+  options_.is_optional = true;
+  options_.look_again = milliseconds(20);
+  follow();
+  expect_changes({"synced"});
+  {
+    const std::lock_guard lock(mutex_);
+    is_served_ = true;
+    objects_ = {{"a", object("a", 1)}};
+  }
+  watch(1);
+  expect_changes({"synced", "added a@1", "synced"});
 }
 
 TEST_F(Follow, a_watch_without_a_sign_of_life_is_taken_for_dead) {
