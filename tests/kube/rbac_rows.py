@@ -30,11 +30,6 @@ yes  gpu-scheduler        watch  deployments.apps
 yes  gpu-scheduler        watch  statefulsets.apps
 yes  gpu-scheduler        watch  replicasets.apps
 no   gpu-scheduler        patch  deployments.apps
-yes  gpu-scheduler        watch  podgroups.scheduling.x-k8s.io
-yes  gpu-scheduler        watch  jobsets.jobset.x-k8s.io
-yes  gpu-scheduler        watch  pytorchjobs.kubeflow.org
-yes  gpu-scheduler        watch  rayclusters.ray.io
-no   gpu-scheduler        patch  jobsets.jobset.x-k8s.io
 yes  gpu-scheduler        create events.events.k8s.io
 yes  gpu-scheduler        watch  gpuclaims.gpu.scheduling
 yes  gpu-scheduler        patch  gpuclaims.gpu.scheduling/status
