@@ -29,7 +29,7 @@ Job Desk::job_of(const Unit& unit, const PodRecord& first) const {
   const bool counts_others = !first.pod.pod_affinity.required.empty() ||
                              std::any_of(first.pod.spread.begin(), first.pod.spread.end(),
                                          [](const TopologySpread& rule) { return rule.required; });
-  job.can_preempt_others = first.pod.may_preempt && !ruled_gang && !counts_others;
+  job.can_preempt_others = first.ask.may_preempt && !ruled_gang && !counts_others;
   job.sets[0].topology = unit.topology;
   return job;
 }

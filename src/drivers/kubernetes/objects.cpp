@@ -17,6 +17,14 @@ bool waits(PodAsk& ask, const char* reason, std::string message) {
   return false;
 }
 
+// Of what only a newcomer has to wait for: who is bound holds what it has.
+bool newcomer_waits(const Pod& pod, PodAsk& ask, const char* reason, std::string message) {
+  return !pod.node_name.empty() || waits(ask, reason, std::move(message));
+}
+
+// Volcano writes it where the user chose no queue.
+constexpr const char* kNoQueue = "default";
+
 // Among whose pods the lines of a map are given out, by uid: those of a Deployment are, whichever
 // of its ReplicaSets made them. Empty: nobody made the pod.
 std::string counted_among(const Pod& pod, const Owners& owners) {
@@ -45,11 +53,9 @@ PodAsk Objects::ask(const Pod& pod) {
   const std::string& uid = pod.meta.uid;
   PodAsk ask;
   ask.priority = engine_priority(pod.priority);
+  ask.may_preempt = pod.may_preempt;
   of_pod_[uid].ns = pod.meta.ns;
-  const auto ns = namespaces_.find(pod.meta.ns);
-  Meta unknown;
-  unknown.name = pod.meta.ns;
-  ask.tenant = tenant_of(ns == namespaces_.end() ? unknown : ns->second.meta, tenants_);
+  ask.tenant = tenant_of(namespace_of(pod), tenants_);
   const auto [owners, unseen] = makers_of(pod);
   const GpuClaim* claim = nullptr;
   std::optional<MapEntry> pin;
@@ -60,11 +66,10 @@ PodAsk Objects::ask(const Pod& pod) {
     return ask;
   }
   // It may say that the pod belongs to a gang, or where it has to lie.
-  if (unseen != nullptr && pod.node_name.empty()) {
-    waits(ask, "OwnerUnseen",
-          unseen->kind + " " + unseen->name + ", which made it, has not been seen yet");
+  if (unseen != nullptr &&
+      !newcomer_waits(pod, ask, "OwnerUnseen",
+                      unseen->kind + " " + unseen->name + ", which made it, has not been seen yet"))
     return ask;
-  }
   if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
       !may_use_claim(pod, ask) || !find_pin(pod, owners, ask, pin, pin_group))
     return ask;
@@ -139,8 +144,54 @@ bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& own
   ask.gang_size = *gang->size;
   if (const OwnerReference* owner = pod.meta.controller())
     ask.gang_owner = owners.empty() ? owner->uid : owners.back()->meta.uid;
-  if (group != groups_.end()) ask.topology = group->second.topology;
+  return group == groups_.end() || obey_group(pod, group->second, ask);
+}
+
+// What a PodGroup says besides the size of the gang.
+bool Objects::obey_group(const Pod& pod, const PodGroup& group, PodAsk& ask) {
+  ask.topology = group.topology;
+  if (group.has_sub_groups)
+    return newcomer_waits(pod, ask, "NotSupported",
+                          "PodGroup " + group.meta.name +
+                              " has subGroups, which this scheduler does not know; make a " +
+                              "PodGroup of each");
+  return find_queue(pod, group, ask) && find_priority(pod, group, ask);
+}
+
+// A queue of a GpuTenant's name is that tenant, if it takes the pod's namespace: nobody uses up
+// what is another's.
+bool Objects::find_queue(const Pod& pod, const PodGroup& group, PodAsk& ask) {
+  const auto tenant = std::find_if(tenants_.begin(), tenants_.end(), [&](const GpuTenant& one) {
+    return one.meta.name == group.queue;
+  });
+  if (tenant == tenants_.end()) return true;
+  if (!takes(*tenant, namespace_of(pod)))
+    return group.queue == kNoQueue ||
+           newcomer_waits(pod, ask, "QueueRefused",
+                          "PodGroup " + group.meta.name + " names queue " + group.queue +
+                              ", but GpuTenant " + group.queue + " does not take namespace " +
+                              pod.meta.ns);
+  ask.tenant = group.queue;
   return true;
+}
+
+bool Objects::find_priority(const Pod& pod, const PodGroup& group, PodAsk& ask) {
+  if (group.priority_class.empty() || !pod.priority_class.empty()) return true;
+  watch(by_class_, {{}, group.priority_class}, pod.meta.uid);
+  const auto klass = classes_.find(group.priority_class);
+  if (klass == classes_.end())
+    return newcomer_waits(pod, ask, "PriorityClassMissing",
+                          "PodGroup " + group.meta.name + " names PriorityClass " +
+                              group.priority_class + ", which does not exist");
+  ask.priority = engine_priority(klass->second.value);
+  ask.may_preempt = klass->second.may_preempt;
+  return true;
+}
+
+const Meta& Objects::namespace_of(const Pod& pod) {
+  const auto [it, is_new] = namespaces_.try_emplace(pod.meta.ns);
+  if (is_new) it->second.meta.name = pod.meta.ns;
+  return it->second.meta;
 }
 
 bool Objects::find_pin(const Pod& pod, const Owners& owners, PodAsk& ask,
@@ -274,6 +325,17 @@ Uids Objects::put(PodGroup group) {
 Uids Objects::remove_pod_group(const std::string& ns, const std::string& name) {
   groups_.erase({ns, name});
   return waiting_for(by_group_, {ns, name});
+}
+
+Uids Objects::put(PriorityClass klass) {
+  const std::string name = klass.meta.name;
+  classes_[name] = std::move(klass);
+  return waiting_for(by_class_, {{}, name});
+}
+
+Uids Objects::remove_priority_class(const std::string& name) {
+  classes_.erase(name);
+  return waiting_for(by_class_, {{}, name});
 }
 
 Uids Objects::put(const Namespace& name_space) {

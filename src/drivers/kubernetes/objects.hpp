@@ -43,6 +43,8 @@ class Objects {
   void remove_workload(const std::string& uid);
   Uids put(PodGroup group);
   Uids remove_pod_group(const std::string& ns, const std::string& name);
+  Uids put(PriorityClass klass);
+  Uids remove_priority_class(const std::string& name);
   Uids put(const Namespace& name_space);
   // The engine has to be told as well: of `tenant` itself.
   Uids put(GpuTenant tenant);
@@ -87,6 +89,10 @@ class Objects {
   bool find_claim(const Pod& pod, PodAsk& ask, const GpuClaim*& claim);
   bool may_use_claim(const Pod& pod, PodAsk& ask);
   bool find_gang(const Pod& pod, const GpuClaim* claim, const Owners& owners, PodAsk& ask);
+  bool obey_group(const Pod& pod, const PodGroup& group, PodAsk& ask);
+  bool find_queue(const Pod& pod, const PodGroup& group, PodAsk& ask);
+  bool find_priority(const Pod& pod, const PodGroup& group, PodAsk& ask);
+  const Meta& namespace_of(const Pod& pod);
   bool find_pin(const Pod& pod, const Owners& owners, PodAsk& ask, std::optional<MapEntry>& pin,
                 std::string& group);
   int index_of(const Pod& pod, const std::string& owner);
@@ -99,6 +105,7 @@ class Objects {
   std::map<Key, ClaimRecord> claims_;
   std::map<std::string, Workload> workloads_;  // by uid
   std::map<Key, PodGroup> groups_;
+  std::map<std::string, PriorityClass> classes_;
   std::map<std::string, Namespace> namespaces_;
   std::vector<GpuTenant> tenants_;  // by name
   std::map<std::string, Node> nodes_;
@@ -113,7 +120,7 @@ class Objects {
     std::string ns;
     std::vector<std::pair<Index*, Key>> others;
   };
-  Index by_claim_, by_group_, by_owner_, by_node_, by_domain_;
+  Index by_claim_, by_group_, by_class_, by_owner_, by_node_, by_domain_;
   std::map<std::string, Mentions> of_pod_;
   std::map<std::string, std::map<int, std::string>> indexes_;  // owner, index: pod
   std::map<std::string, std::pair<std::string, int>> index_of_pod_;

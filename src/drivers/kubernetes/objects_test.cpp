@@ -318,6 +318,81 @@ TEST(Objects, a_namespace_belongs_to_the_tenant_that_says_so) {
   EXPECT_EQ(objects.ask(pod("a")).tenant, "research");
 }
 
+PodGroup group(const std::string& name, int members) {
+  PodGroup made;
+  made.meta.ns = "ml";
+  made.meta.name = name;
+  made.min_member = members;
+  return made;
+}
+
+Pod member(const std::string& name, const std::string& group) {
+  Pod one = pod(name);
+  set_label(one.meta.annotations, "pod-group-name", group);
+  return one;
+}
+
+TEST(Objects, a_queue_chooses_among_the_tenants_that_take_the_namespace) {
+  Objects objects{SchedulerConfig{}};
+  PodGroup ring = group("ring", 2);
+  ring.queue = "night";
+  objects.put(ring);
+  EXPECT_EQ(objects.ask(member("a", "ring")).tenant, "ml") << "there is no such tenant";
+  const auto tenant = [](const char* text) { return decode_tenant(text).value(); };
+  objects.put(tenant(R"({"metadata":{"name":"day"},"spec":{"namespaces":["ml"]}})"));
+  EXPECT_EQ(objects.ask(member("a", "ring")).tenant, "day");
+  objects.put(tenant(R"({"metadata":{"name":"night"},"spec":{"namespaces":["ml"]}})"));
+  EXPECT_EQ(objects.ask(member("a", "ring")).tenant, "night");
+  objects.put(tenant(R"({"metadata":{"name":"night"},"spec":{"namespaces":["other"]}})"));
+  const PodAsk refused = objects.ask(member("a", "ring"));
+  EXPECT_EQ(refused.reason, "QueueRefused");
+  EXPECT_EQ(refused.waits_for,
+            "PodGroup ring names queue night, but GpuTenant night does not take namespace ml");
+  Pod running = member("b", "ring");
+  running.node_name = "n1";
+  EXPECT_EQ(objects.ask(running).waits_for, "");
+  EXPECT_EQ(objects.ask(running).tenant, "day");
+  objects.put(tenant(R"({"metadata":{"name":"default"},"spec":{"namespaces":["other"]}})"));
+  ring.queue = "default";
+  objects.put(ring);
+  EXPECT_EQ(objects.ask(member("a", "ring")).waits_for, "") << "nobody chose it";
+  EXPECT_EQ(objects.ask(member("a", "ring")).tenant, "day");
+}
+
+TEST(Objects, a_pod_group_says_how_important_pods_without_a_class_are) {
+  Objects objects{SchedulerConfig{}};
+  PodGroup ring = group("ring", 2);
+  ring.priority_class = "high";
+  objects.put(ring);
+  EXPECT_EQ(objects.ask(member("a", "ring")).waits_for,
+            "PodGroup ring names PriorityClass high, which does not exist");
+  PriorityClass high;
+  high.meta.name = "high";
+  high.value = 1000;
+  high.may_preempt = false;
+  EXPECT_EQ(objects.put(high), Uids{"uid-a"});
+  EXPECT_EQ(objects.ask(member("a", "ring")).priority, engine_priority(1000));
+  EXPECT_FALSE(objects.ask(member("a", "ring")).may_preempt);
+  Pod own = member("b", "ring");
+  own.priority = 5;
+  own.priority_class = "low";
+  EXPECT_EQ(objects.ask(own).priority, engine_priority(5));
+  EXPECT_TRUE(objects.ask(own).may_preempt);
+  EXPECT_EQ(objects.remove_priority_class("high"), Uids{"uid-a"});
+  EXPECT_EQ(objects.ask(member("a", "ring")).reason, "PriorityClassMissing");
+}
+
+TEST(Objects, groups_within_a_pod_group_are_not_placed) {
+  Objects objects{SchedulerConfig{}};
+  PodGroup ring = group("ring", 2);
+  ring.has_sub_groups = true;
+  objects.put(ring);
+  EXPECT_EQ(objects.ask(member("a", "ring")).reason, "NotSupported");
+  EXPECT_EQ(objects.ask(member("a", "ring")).waits_for,
+            "PodGroup ring has subGroups, which this scheduler does not know; make a PodGroup of "
+            "each");
+}
+
 TEST(Objects, TheAdaptersNearAPodsDevicesAreNamedOnce) {
   Objects objects{SchedulerConfig{}};
   GpuNodeStatus report;

@@ -34,6 +34,7 @@ struct PodAsk {
   SharedRequest request;
   std::string tenant;
   int priority = 0;  // the engine's
+  bool may_preempt = true;
   std::string gang;  // "namespace/name"; empty: the pod goes by itself
   int gang_size = 0;
   std::string gang_owner;  // uid of what makes the gang's pods; empty: nothing does

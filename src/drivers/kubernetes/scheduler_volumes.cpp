@@ -1,4 +1,4 @@
-// Following what pods bring along: volumes and pod groups.
+// Following what pods bring along: volumes, pod groups and their priority classes.
 #include "drivers/kubernetes/object_change.hpp"
 #include "drivers/kubernetes/scheduler.hpp"
 
@@ -40,17 +40,27 @@ void Scheduler::follow_pod_groups() {
   for (const Resource& style : styles)
     follow(
         style, {}, {},
-        [this, api = style.group + "/" + style.version](const ObjectChange& change) {
+        [this](const ObjectChange& change) {
           if (is_end(change))
             return post(
                 [this, ns = std::string(change.name_space), name = std::string(change.name)] {
                   reconsider(objects_.remove_pod_group(ns, name));
                 });
-          Result<PodGroup> group = decode_pod_group(change.object, api);
+          Result<PodGroup> group = decode_pod_group(change.object);
           if (!readable(group, change, "PodGroup")) return;
           post([this, group = std::move(*group)] { reconsider(objects_.put(group)); });
         },
         Need::IfServed);
+  const Resource classes{"scheduling.k8s.io", "v1", "priorityclasses", false};
+  follow(classes, {}, {}, [this](const ObjectChange& change) {
+    if (is_end(change))
+      return post([this, name = std::string(change.name)] {
+        reconsider(objects_.remove_priority_class(name));
+      });
+    Result<PriorityClass> klass = decode_priority_class(change.object);
+    if (!readable(klass, change, "PriorityClass")) return;
+    post([this, klass = std::move(*klass)] { reconsider(objects_.put(klass)); });
+  });
 }
 
 }  // namespace gs::kube

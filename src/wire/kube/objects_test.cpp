@@ -175,15 +175,19 @@ TEST(KubeWorkload, knows_who_makes_pods_by_version_and_kind) {
 
 TEST(KubeWorkload, pod_groups_of_three_styles) {
   const auto group = [](const char* text) { return decode_pod_group(text).value(); };
-  EXPECT_EQ(group(R"({"apiVersion":"scheduling.x-k8s.io/v1alpha1","spec":{"minMember":3}})").style,
-            PodGroupStyle::SchedulerPlugins);
-  const PodGroup volcano =
-      group(R"({"apiVersion":"scheduling.volcano.sh/v1beta1","spec":{"minMember":4,"queue":"q"}})");
-  EXPECT_EQ(volcano.style, PodGroupStyle::Volcano);
+  EXPECT_EQ(group(R"({"apiVersion":"scheduling.x-k8s.io/v1alpha1","spec":{"minMember":3,
+    "scheduleTimeoutSeconds":10}})")
+                .min_member,
+            3);
+  const PodGroup volcano = group(R"({"apiVersion":"scheduling.volcano.sh/v1beta1","spec":
+    {"minMember":4,"queue":"q","priorityClassName":"high"}})");
+  EXPECT_EQ(volcano.queue, "q");
+  EXPECT_EQ(volcano.priority_class, "high");
   EXPECT_EQ(volcano.min_member, 4);
+  EXPECT_FALSE(volcano.has_sub_groups);
   const PodGroup kai = group(R"({"apiVersion":"scheduling.run.ai/v2alpha2","spec":{"minMember":2,
     "topologyConstraint":{"requiredTopologyLevel":"rack"},"subGroups":[{"name":"a","minMember":1}]}})");
-  EXPECT_EQ(kai.style, PodGroupStyle::Kai);
+  EXPECT_TRUE(kai.has_sub_groups);
   EXPECT_EQ(kai.topology.required_level, "rack");
   EXPECT_FALSE(decode_pod_group(R"({"spec":{"minMember":-1}})").ok());
 

@@ -99,6 +99,13 @@ Result<GpuTenant> decode_tenant(std::string_view text) {
   return tenant;
 }
 
+bool takes(const GpuTenant& tenant, const Meta& ns) {
+  if (const std::string* named = ns.label(kTenantLabel)) return *named == tenant.meta.name;
+  return std::find(tenant.namespaces.begin(), tenant.namespaces.end(), ns.name) !=
+             tenant.namespaces.end() ||
+         (!tenant.namespace_terms.empty() && gs::matches(tenant.namespace_terms, ns.labels));
+}
+
 std::string tenant_of(const Meta& ns, const std::vector<GpuTenant>& tenants) {
   if (const std::string* named = ns.label(kTenantLabel)) return *named;
   for (const GpuTenant& tenant : tenants)

@@ -18,6 +18,9 @@ struct GpuTenant {
 Result<GpuTenant> decode_tenant(std::string_view text);
 Status read_tenant_spec(const Json& spec, GpuTenant& tenant);
 
+// Whether pods of the namespace may count as this tenant's.
+bool takes(const GpuTenant& tenant, const Meta& ns);
+
 // The tenant of a namespace, in this order: the label gpu.scheduling/tenant of the namespace, the
 // first tenant by name that lists it, the first by name whose selector takes it; else the
 // namespace's own name. `tenants` is sorted by name.

@@ -105,26 +105,16 @@ std::optional<int> pods_together(const std::string& kind, const Counts& counts) 
   return has_default ? std::optional(1) : std::nullopt;
 }
 
-void read_sub_group(Cursor& in, PodGroup::SubGroup& group) {
-  in.object([&](std::string_view field) {
-    if (field == "name") in.read(group.name);
-    if (field == "parent") in.read(group.parent);
-    if (field == "minMember") in.read(group.min_member);
-  });
-}
-
 void read_group_spec(Cursor& in, PodGroup& group) {
   in.object([&](std::string_view field) {
     if (field == "minMember") in.read(group.min_member);
     if (field == "queue") in.read(group.queue);
     if (field == "priorityClassName") in.read(group.priority_class);
     if (field == "subGroups")
-      in.array([&] { read_sub_group(in, group.sub_groups.emplace_back()); });
-    if (field == "scheduleTimeoutSeconds") {
-      std::int64_t timeout_s = 0;
-      in.read(timeout_s);
-      if (timeout_s > 0 && timeout_s < 1'000'000'000) group.start_timeout = seconds(timeout_s);
-    }
+      in.array([&] {
+        in.skip();
+        group.has_sub_groups = true;
+      });
     if (field == "topologyConstraint")
       in.object([&](std::string_view inner) {
         if (inner == "requiredTopologyLevel") in.read(group.topology.required_level);
@@ -159,20 +149,16 @@ Result<Workload> decode_workload(std::string_view text, std::string_view kind) {
   return workload;
 }
 
-Result<PodGroup> decode_pod_group(std::string_view text, std::string_view api_version) {
+Result<PodGroup> decode_pod_group(std::string_view text) {
   PodGroup group;
-  std::string api(api_version);
   Cursor in(text);
   in.object([&](std::string_view field) {
-    if (field == "apiVersion") in.read(api);
     if (field == "metadata") read(in, group.meta);
     if (field == "spec") read_group_spec(in, group);
   });
   if (const Status status = in.finish(); !status) return status.error();
   if (group.min_member < 0 || group.min_member > 100'000)
     return invalid("spec.minMember must be 0..100000, got " + std::to_string(group.min_member));
-  if (api.find("volcano") != std::string::npos) group.style = PodGroupStyle::Volcano;
-  if (api.find("run.ai") != std::string::npos) group.style = PodGroupStyle::Kai;
   return group;
 }
 

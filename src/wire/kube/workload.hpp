@@ -30,23 +30,15 @@ struct Workload {
 // spec.parallelism where they are given.
 Result<Workload> decode_workload(std::string_view text, std::string_view kind = {});
 
-enum class PodGroupStyle : std::uint8_t { SchedulerPlugins, Volcano, Kai };
-
 struct PodGroup {
   Meta meta;
-  PodGroupStyle style = PodGroupStyle::SchedulerPlugins;
   int min_member = 1;
-  std::string queue;  // Volcano, KAI
-  std::string priority_class;
-  std::optional<Duration> start_timeout;  // scheduleTimeoutSeconds
-  TopologyWish topology;                  // KAI
-  struct SubGroup {                       // KAI
-    std::string name, parent;
-    int min_member = 1;
-  };
-  std::vector<SubGroup> sub_groups;
+  std::string queue;            // Volcano, KAI
+  std::string priority_class;   // of pods that have none
+  TopologyWish topology;        // KAI
+  bool has_sub_groups = false;  // KAI: with a minimum of their own
 };
-Result<PodGroup> decode_pod_group(std::string_view text, std::string_view api_version = {});
+Result<PodGroup> decode_pod_group(std::string_view text);
 
 // The name of the PodGroup that the pod says it belongs to, in any style; nullptr: none.
 const std::string* pod_group_name(const Meta& pod);
