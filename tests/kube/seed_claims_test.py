@@ -9,7 +9,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 import scheduled  # noqa: E402
-from gpu_nodes import gpu_node_status  # noqa: E402
+from gpu_nodes import MEMORY_MIB, gpu_node_status  # noqa: E402
 from scheduled import LEASES, cluster, gpu_leases, no_leases, pod  # noqa: E402
 from seed_examples import SHARED, apply_with_status, documents, examples  # noqa: E402
 from seed_rows import (MAP, UNSEEN, add_node, apply_example, bound, claim, claim_in_phase,  # noqa: E402
@@ -158,6 +158,28 @@ def a_shared_gpu_has_several_pods_in_its_lease():
     remove("rest")
     equal(len(given_by_claim("whole")[1]), 4)
     remove("whole")
+
+
+@row
+def parts_by_memory_share_a_gpu_until_none_is_left():
+    """The engine takes as much of the compute; GPUs have 80 GiB."""
+    names = ["most", "little"]
+    for name, memory in zip(names, (60000, 20000)):
+        claim(name, 1, ON_B, exclusivity="Shared", memoryMiB=memory)
+        create(claimed(name))
+    places = {name: given_by_claim(name) for name in names}
+    equal(places["most"], places["little"], "the GPU that they share")
+    node, (gpu,) = places["most"]
+    lease = cluster().get(f"{LEASES}/gpu-{node}-{gpu}")
+    taken = {one["uid"]: (one["milli"], one["memoryMiB"]) for one in
+             json.loads(lease["metadata"]["annotations"]["gpu.scheduling/holders"])}
+    uids = [bound(name)["metadata"]["uid"] for name in names]
+    equal(taken, {uids[0]: (60000 * 1000 // MEMORY_MIB, 60000),
+                  uids[1]: (20000 * 1000 // MEMORY_MIB, 20000)})
+    claim("third", 1, ON_B, exclusivity="Shared", memoryMiB=2000)
+    create(claimed("third"))
+    check(given_by_claim("third")[1] != [gpu], "only another GPU has memory left")
+    remove(*names, "third")
 
 
 @row

@@ -23,22 +23,6 @@ constexpr Duration kFirstEvictionWait = seconds(1), kLongestEvictionWait = secon
 
 std::string key_of(const PodName& pod) { return pod.ns + "/" + pod.name; }
 
-// The GPUs on which a pod needs leases, and what it takes of each.
-std::map<int, GpuHolder> shares_of(const PodPlace& place) {
-  std::map<int, GpuHolder> shares;
-  for (const int gpu : place.gpus)
-    shares[gpu] = {place.pod.uid,     place.milli > 0 ? place.milli : 1000,
-                   place.memory_mib,  {},
-                   place.share_group, {}};
-  for (const MigPlace& instance : place.mig) {
-    GpuHolder& holder = shares[instance.gpu];
-    holder.pod_uid = place.pod.uid;
-    holder.milli = 0;
-    holder.mig.push_back(instance.profile);
-  }
-  return shares;
-}
-
 // Only its status has changed, by our own words, say. Whoever breaks a lease changes an annotation.
 bool is_as_it_was(const Pod& pod, const PodPlace& place) {
   return !pod.meta.deleted && pod.meta.labels == place.labels &&
@@ -55,6 +39,26 @@ bool has_gpu(const Pod& pod, const std::string& node, int gpu) {
 }
 
 }  // namespace
+
+std::map<int, GpuHolder> shares_of(const PodPlace& place) {
+  std::map<int, GpuHolder> shares;
+  for (std::size_t i = 0; i < place.gpus.size(); ++i) {
+    GpuHolder& holder = shares[place.gpus[i]];
+    holder.pod_uid = place.pod.uid;
+    holder.group = place.share_group;
+    if (place.shares.empty()) continue;
+    holder.milli = place.shares[i].milli;
+    holder.memory_mib = place.shares[i].memory_mib;
+    holder.gpu_memory_mib = place.shares[i].gpu_memory_mib;
+  }
+  for (const MigPlace& instance : place.mig) {
+    GpuHolder& holder = shares[instance.gpu];
+    holder.pod_uid = place.pod.uid;
+    holder.milli = 0;
+    holder.mig.push_back(instance.profile);
+  }
+  return shares;
+}
 
 struct Binder::Impl : std::enable_shared_from_this<Binder::Impl> {
   // A Bind that is being carried out.

@@ -6,13 +6,18 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "drivers/kubernetes/api.hpp"
 #include "drivers/kubernetes/orders.hpp"
+#include "wire/kube/lease.hpp"
 
 namespace gs::kube {
+
+// The GPUs on which a pod needs leases, and what it takes of each.
+std::map<int, GpuHolder> shares_of(const PodPlace& place);
 
 struct BinderOptions {
   bool leases = true;

@@ -328,6 +328,7 @@ class Desk {
 
   // --- binding (desk_bind.cpp) ---
   void bind(Unit& unit, std::vector<std::size_t> slots);
+  std::vector<GpuShare> parts_of(const GpuRequest& request, const PodPlace& place) const;
   void evict(PodRecord& record, const std::string& reason, const std::string& message);
   void bound(Unit& unit, Slot& slot);
   void not_bound(Unit& unit, Slot& slot, const PodBound& result);
@@ -353,7 +354,7 @@ class Desk {
   bool holds(const std::string& uid, const LeaseRecord& lease) const;
   void judge(const std::string& name, LeaseRecord& lease);
   void judge_leases_of(const std::string& node);
-  void lease_taken(const std::string& node, int gpu, const std::string& holder);
+  bool lease_taken(const std::string& node, int gpu, const std::string& holder);
   void look_later_at_leases(const std::string& uid, const TaskPlace& place);
   void check_leases();
   void order_lease_gone(LeaseRecord& lease, const std::string& uid);

@@ -6,6 +6,19 @@
 
 namespace gs::kube {
 
+// As the engine counts them, for others to count on.
+std::vector<GpuShare> Desk::parts_of(const GpuRequest& request, const PodPlace& place) const {
+  const Cluster& cluster = engine_->cluster();
+  const NodeState& node = cluster.node(cluster.find_node(place.node));
+  std::vector<GpuShare> parts;
+  for (const int gpu : place.gpus) {
+    const std::int64_t memory = node.layout->memory_mib[static_cast<std::size_t>(gpu)];
+    const GpuPart part = gpu_part(request, memory);
+    parts.push_back({part.milli, part.memory_mib, memory});
+  }
+  return parts;
+}
+
 void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
   Bind order;
   order.id = ++last_bind_;
@@ -23,10 +36,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
     place.mig = slot.place->mig;
     if (const auto node = nodes_.find(place.node); node != nodes_.end() && node->second.node)
       place.visible_devices = visible_devices(place.gpus, *node->second.node, options_.naming);
-    if (gpu.sharing == Sharing::Shared) {
-      place.milli = gpu.milli;
-      place.memory_mib = gpu.memory_mib;
-    }
+    if (gpu.sharing == Sharing::Shared) place.shares = parts_of(gpu, place);
     place.share_group = gpu.pin_group;
     place.index = record.ask.index;
     if (!record.pod.volume_claims.empty())
@@ -89,7 +99,8 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   const bool taken = result.failure == BindFailure::LeaseTaken && result.gpu >= 0;
   // The lease of a pod that has gone is on its way out: nobody has to make room meanwhile.
   const bool leaving = taken && !pods_.contains(result.holder);
-  if (taken && !leaving) lease_taken(place.node, result.gpu, result.holder);
+  const bool kept_off =
+      taken && !leaving && lease_taken(place.node, result.gpu, result.holder);
   look_later_at_leases(slot.pod, place);
   touch_claim(record);
   will_tell(record);
@@ -100,7 +111,7 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   }
   switch (result.failure) {
     case BindFailure::LeaseTaken:
-      if (leaving) hold(unit, true);
+      if (!kept_off) hold(unit, true);  // the same place would be tried again at once
       break;
     case BindFailure::None:
     case BindFailure::Sibling:

@@ -92,8 +92,9 @@ void Desk::judge_leases_of(const std::string& node) {
 }
 
 // Somebody was faster: until the lease itself is seen, this is all that we know of it. Not that its
-// holder is alone: it must not be removed unseen.
-void Desk::lease_taken(const std::string& node, int gpu, const std::string& holder) {
+// holder is alone: it must not be removed unseen. False: its holder is right there, so nothing keeps
+// the engine off what it takes for free.
+bool Desk::lease_taken(const std::string& node, int gpu, const std::string& holder) {
   const std::string name = gpu_lease_name(node, gpu);
   LeaseRecord& lease = leases_[name];
   lease.node = node;
@@ -105,6 +106,7 @@ void Desk::lease_taken(const std::string& node, int gpu, const std::string& hold
   }
   lease.seen = now_;
   judge(name, lease);
+  return blockers_.contains(blocker_of(name));
 }
 
 // A pod was not bound here. Leases that the binder took for it are on their way out and in nobody's

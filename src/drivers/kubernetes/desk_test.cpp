@@ -180,6 +180,35 @@ TEST(Desk, pods_of_one_map_share_the_gpus_that_it_gives_to_several) {
   EXPECT_TRUE(world.without_lease().empty());
 }
 
+TEST(Desk, parts_by_memory_share_a_gpu_until_its_memory_is_taken) {
+  World world;
+  world.add_node("n1", 1);
+  const std::string a = world.add_shared("a", 0, 30 * 1024);
+  const std::string b = world.add_shared("b", 0, 40 * 1024);
+  const std::string c = world.add_shared("c", 100, 20 * 1024);
+  world.play();
+  EXPECT_EQ(world.pod(a).node_name + world.pod(b).node_name, "n1n1");
+  EXPECT_EQ(world.pod(c).node_name, "") << "80 GiB are not enough for 90";
+  const std::vector<GpuHolder>& holders = world.leases().at("gpu-n1-0").holders;
+  ASSERT_EQ(holders.size(), 2U);
+  EXPECT_EQ(holders[0].milli, 375);
+  EXPECT_EQ(holders[0].memory_mib, 30 * 1024);
+  EXPECT_EQ(holders[1].milli, 500);
+  world.remove_pod(a);
+  world.play();
+  EXPECT_EQ(world.pod(c).node_name, "n1");
+  EXPECT_TRUE(world.left_over().empty());
+}
+
+TEST(Desk, two_schedulers_at_once_do_not_take_more_memory_than_a_gpu_has) {
+  World world(2, false);
+  world.add_node("n1", 1);
+  for (int i = 0; i < 6; ++i) world.add_shared("p" + std::to_string(i), 10, 20 * 1024);
+  world.advance(seconds(90));
+  EXPECT_EQ(world.standing().size(), 4U);
+  EXPECT_EQ(world.leases().at("gpu-n1-0").holders.size(), 4U);
+}
+
 TEST(Desk, another_configuration_holds_at_once) {
   World world;
   world.add_node("n1", 2);
@@ -372,6 +401,26 @@ TEST_F(DeskAlone, an_old_lease_of_a_pod_that_could_not_be_bound_is_looked_at_aga
   const auto release = first<Release>(desk_.take());
   ASSERT_TRUE(release);
   EXPECT_EQ(release->holder.uid, "a");
+}
+
+TEST_F(DeskAlone, who_is_refused_by_a_rightful_holder_waits_before_it_tries_again) {
+  TaskRequest part;
+  part.gpu.sharing = Sharing::Shared;
+  part.gpu.milli = 400;
+  ask(part);
+  desk_.put(pod("a"));
+  const auto first_bind = first<Bind>(turn());
+  ASSERT_TRUE(first_bind);
+  desk_.done({first_bind->id, {{first_bind->pods[0].pod, BindFailure::None, -1, {}, {}}}});
+  desk_.put(pod("b"));
+  const auto refused = first<Bind>(turn());
+  ASSERT_TRUE(refused);
+  ASSERT_EQ(refused->pods[0].gpus, first_bind->pods[0].gpus);
+  const int gpu = refused->pods[0].gpus[0];
+  desk_.done({refused->id, {{refused->pods[0].pod, BindFailure::LeaseTaken, gpu, "a", {}}}});
+  EXPECT_FALSE(first<Bind>(turn())) << "nothing has changed since";
+  desk_.begin(desk_.now() + seconds(2));
+  EXPECT_TRUE(first<Bind>(turn()));
 }
 
 TEST_F(DeskAlone, who_goes_while_it_is_being_bound_is_no_company) {

@@ -98,7 +98,10 @@ void act(World& world, Rng& rng, int& names, bool rules) {
       break;
     }
     case 8:
-      if (rng.chance(0.5)) {
+      if (rng.chance(0.3)) {
+        world.add_shared("s" + std::to_string(++names), rng.chance(0.5) ? 300 : 0,
+                         1024 * (8 + static_cast<std::int64_t>(rng.below(40))));
+      } else if (rng.chance(0.5)) {
         const int gpu = static_cast<int>(rng.below(3));
         world.add_pinned("m" + std::to_string(++names), "n0",
                          rng.chance(0.5) ? std::vector<int>{gpu} : std::vector<int>{gpu, gpu + 1},
@@ -121,7 +124,8 @@ bool is_ruled(const Pod& pod) {
 
 bool waits(const Pod& pod) {
   return pod.node_name.empty() && !pod.ended() && !pod.meta.deleted &&
-         pod.scheduler_name == "gpu-scheduler" && pod.meta.annotation("test/pin") == nullptr;
+         pod.scheduler_name == "gpu-scheduler" && pod.meta.annotation("test/pin") == nullptr &&
+         pod.meta.annotation("test/share") == nullptr;
 }
 
 int gpus_of(const Pod& pod) {

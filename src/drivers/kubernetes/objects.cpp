@@ -142,8 +142,7 @@ bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& own
                  "the size of gang " + **name + " is not known: " + gang->size_from);
   ask.gang = pod.meta.ns + "/" + gang->name;
   ask.gang_size = *gang->size;
-  if (const OwnerReference* owner = pod.meta.controller())
-    ask.gang_owner = owners.empty() ? owner->uid : owners.back()->meta.uid;
+  ask.gang_owner = counted_among(pod, owners);
   return group == groups_.end() || obey_group(pod, group->second, ask);
 }
 

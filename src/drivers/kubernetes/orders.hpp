@@ -24,6 +24,13 @@ struct VolumeChoice {
   std::string volume_version;    // as it was when it was chosen
 };
 
+// What a pod takes of a GPU that it shares.
+struct GpuShare {
+  int milli = 0;
+  std::int64_t memory_mib = 0;      // 0: not limited
+  std::int64_t gpu_memory_mib = 0;  // of the whole GPU; 0: not known
+};
+
 // A pod and the devices that it gets. Its lease names `pod` as holder.
 struct PodPlace {
   PodName pod;
@@ -35,8 +42,7 @@ struct PodPlace {
   std::vector<int> gpus;
   std::vector<MigPlace> mig;
   std::string visible_devices;        // what CUDA_VISIBLE_DEVICES will be
-  int milli = 0;                      // of each GPU; 0: whole GPUs
-  std::int64_t memory_mib = 0;        // of each GPU that is shared; 0: not limited
+  std::vector<GpuShare> shares;       // of each of `gpus`; empty: whole GPUs
   std::string share_group;            // whole GPUs are shared with pods of this; empty: with nobody
   int index = -1;                     // among its siblings; -1: none
   std::vector<VolumeChoice> volumes;  // before it is bound

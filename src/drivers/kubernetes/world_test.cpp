@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.hpp"
+#include "drivers/kubernetes/binder.hpp"
 #include "wire/kube/names.hpp"
 #include "wire/kube/pod_resources.hpp"
 #include "wire/kube/quantity.hpp"
@@ -18,6 +19,8 @@ constexpr const char* kTestGang = "test/gang";
 constexpr const char* kTestSize = "test/gang-size";
 constexpr const char* kTestPin = "test/pin";  // node:ids
 constexpr const char* kTestPinGroup = "test/pin-group";
+constexpr const char* kTestShare = "test/share";  // milli,MiB
+constexpr std::int64_t kTestGpuMemory = 81920;
 
 PodAsk ask_of(const Pod& pod) {
   PodAsk ask;
@@ -37,6 +40,11 @@ PodAsk ask_of(const Pod& pod) {
     request.only_nodes = {devices->node};
     request.gpu.pinned_ids = devices->gpus;
     request.gpu.pin_group = *pod.meta.annotation(kTestPinGroup);
+  }
+  if (const std::string* share = pod.meta.annotation(kTestShare)) {
+    request.gpu.sharing = Sharing::Shared;
+    request.gpu.milli = std::stoi(*share);
+    request.gpu.memory_mib = std::stoll(share->substr(share->find(',') + 1));
   }
   ask.request = SharedRequest(std::move(request));
   return ask;
@@ -110,7 +118,7 @@ void World::add_node(const std::string& name, int gpus, const Labels& labels) {
     gpu.index = i;
     gpu.uuid = name + "-" + std::to_string(i);
     gpu.model = "H100";
-    gpu.memory_mib = 81920;
+    gpu.memory_mib = kTestGpuMemory;
     node.gpus.push_back(gpu);
   }
   changed(nodes_[name] = node);
@@ -161,6 +169,13 @@ std::string World::add_pinned(const std::string& name, const std::string& node,
   Pod pod = make_pod(name, static_cast<int>(gpus.size()));
   set_label(pod.meta.annotations, kTestPin, allocated_text(node, gpus));
   set_label(pod.meta.annotations, kTestPinGroup, group);
+  return add(std::move(pod));
+}
+
+std::string World::add_shared(const std::string& name, int milli, std::int64_t memory_mib) {
+  Pod pod = make_pod(name, 1);
+  set_label(pod.meta.annotations, kTestShare,
+            std::to_string(milli) + "," + std::to_string(memory_mib));
   return add(std::move(pod));
 }
 
@@ -423,11 +438,10 @@ void World::carry_out_bind(Scheduler& scheduler, const Bind& bind) {
 void World::take_leases(const std::shared_ptr<BindState>& state) {
   bool taken = true;
   for (std::size_t i = 0; i < state->bind.pods.size(); ++i)
-    for (const int gpu : state->bind.pods[i].gpus) {
+    for (const auto& [gpu, holder] : shares_of(state->bind.pods[i])) {
       const PodPlace& place = state->bind.pods[i];
       const std::string name = gpu_lease_name(place.node, gpu);
       const auto it = leases_.find(name);
-      const GpuHolder holder{place.pod.uid, kWholeGpu, 0, {}, place.share_group, {}};
       if (it == leases_.end()) {
         take_lease(place.node, gpu, holder);
         state->taken.push_back({i, leases_.at(name)});
@@ -495,7 +509,8 @@ void World::delete_lease(const std::string& name) {
 
 // Only the very lease that was made: whoever broke it may have made one of the same name.
 void World::give_back(const Lease& lease, const PodPlace& place) {
-  if (!place.share_group.empty()) return drop_lease(lease.node, lease.gpu, place.pod.uid);
+  if (!shares_of(place).at(lease.gpu).is_alone())
+    return drop_lease(lease.node, lease.gpu, place.pod.uid);
   const auto it = leases_.find(lease.meta.name);
   if (it != leases_.end() && it->second.meta.uid == lease.meta.uid) delete_lease(lease.meta.name);
 }
@@ -557,18 +572,36 @@ std::vector<std::string> World::without_lease() const {
 }
 
 void World::check() const {
-  std::map<std::pair<std::string, int>, std::string> users;
+  std::map<std::pair<std::string, int>, std::vector<std::string>> users;
   for (const auto& [uid, pod] : pods_) {
     if (pod.node_name.empty() || pod.ended()) continue;
-    for (const int gpu : devices(uid)) {
-      const auto [it, first] = users.emplace(std::pair(pod.node_name, gpu), uid);
-      const std::string* group = pod.meta.annotation(kTestPinGroup);
-      const std::string* other = pods_.at(it->second).meta.annotation(kTestPinGroup);
-      const bool share = group != nullptr && other != nullptr && *group == *other;
-      EXPECT_TRUE(first || share) << "GPU " << gpu << " of " << pod.node_name << " belongs to "
-                                  << it->second << " and " << uid;
-    }
+    for (const int gpu : devices(uid)) users[{pod.node_name, gpu}].push_back(uid);
   }
+  for (const auto& [gpu, uids] : users)
+    EXPECT_TRUE(may_be_together(uids))
+        << "GPU " << gpu.second << " of " << gpu.first << " belongs to " << uids.front() << " and "
+        << uids.back();
+}
+
+// Those of one map, or parts that one GPU has room for.
+bool World::may_be_together(const std::vector<std::string>& uids) const {
+  if (uids.size() == 1) return true;
+  const std::string* map = pods_.at(uids.front()).meta.annotation(kTestPinGroup);
+  GpuPart taken;
+  for (const std::string& uid : uids) {
+    const Pod& pod = pods_.at(uid);
+    if (map != nullptr) {
+      const std::string* other = pod.meta.annotation(kTestPinGroup);
+      if (other == nullptr || *other != *map) return false;
+      continue;
+    }
+    const PodAsk ask = ask_of(pod);
+    if (ask.request->gpu.sharing != Sharing::Shared) return false;
+    const GpuPart part = gpu_part(ask.request->gpu, kTestGpuMemory);
+    taken.milli += part.milli;
+    taken.memory_mib += part.memory_mib;
+  }
+  return taken.milli <= kWholeGpu && taken.memory_mib <= kTestGpuMemory;
 }
 
 std::vector<std::string> World::left_over() const {

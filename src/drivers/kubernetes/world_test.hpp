@@ -3,7 +3,8 @@
 // a lag of its own; what they order is carried out write by write, so that a scheduler can die, or
 // another one act, between any two writes.
 //
-// After every write it looks: no GPU is held by two bound pods. When a scheduler orders pods to be
+// After every write it looks: no GPU is held by two bound pods, unless they share it and it has
+// compute and memory enough for both. When a scheduler orders pods to be
 // bound, it looks whether they may stand there (legality_test.hpp): always by the rules that keep
 // pods apart, and by all of them where the scheduler had heard of everything.
 #pragma once
@@ -44,6 +45,8 @@ class World {
   std::string add_pinned(const std::string& name, const std::string& node,
                          const std::vector<int>& gpus, const std::string& group);
   void annotate(const std::string& uid, const std::string& name, const std::string& value);
+  // A pod that takes a part of one GPU; 0: follows from the other.
+  std::string add_shared(const std::string& name, int milli, std::int64_t memory_mib);
   void put(const PodDisruptionBudget& budget);
   void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names);
   void end_pod(const std::string& uid, PodPhase phase);
@@ -110,6 +113,7 @@ class World {
   bool has(const std::string& uid, const std::string& node, int gpu) const;
   void release(const Release& order);
   void check() const;
+  bool may_be_together(const std::vector<std::string>& uids) const;
 
   Instant now_{1'000'000};
   bool alone_;

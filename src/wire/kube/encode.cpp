@@ -206,6 +206,7 @@ std::string encode_gpu_lease(const GpuLease& lease) {
       if (!holder.mig.empty()) one["mig"] = holder.mig;
       if (!holder.group.empty()) one["group"] = holder.group;
       if (!holder.scheduler.empty()) one["by"] = holder.scheduler;
+      if (holder.gpu_memory_mib > 0) one["gpuMemoryMiB"] = holder.gpu_memory_mib;
       holders.push_back(std::move(one));
     }
     annotations[kHoldersAnnotation] = text_of(holders);

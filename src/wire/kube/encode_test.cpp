@@ -47,7 +47,7 @@ TEST(KubeEncode, a_lease_is_read_back) {
   EXPECT_EQ(parsed(encode_gpu_lease(lease))["metadata"]["annotations"]["gpu.scheduling/scheduler"],
             "me");
   EXPECT_EQ(json["spec"]["acquireTime"], "2026-01-31T12:00:00.123000Z");
-  lease.holders = {{"u-1", 250, 2048, {}, {}, {}},
+  lease.holders = {{"u-1", 250, 2048, {}, {}, {}, 81920},
                    {"u-2", 100, 0, {"1g.10gb"}, {}, "me"},
                    {"u-3", 1000, 0, {}, "map", "me"}};
   lease.resource_version = "7";

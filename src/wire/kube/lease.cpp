@@ -27,6 +27,7 @@ Status read_holders(const std::string& text, Lease& lease) {
     in.optional("mig", holder.mig);
     in.optional("group", holder.group);
     in.optional("by", holder.scheduler);
+    in.optional("gpuMemoryMiB", holder.gpu_memory_mib);
     if (Status status = in.finish(); !status) return status;
   }
   return ok_status();
@@ -52,6 +53,20 @@ void read_gpu(Lease& lease) {
   if (error != std::errc{} || end != gpu->data() + gpu->size() || id < 0) return;
   lease.node = *node;
   lease.gpu = id;
+}
+
+// Who does not say how much memory it takes has as much of it as of the compute. Where they know
+// different amounts of the GPU, the least counts.
+bool memory_suffices(const std::vector<GpuHolder>& holders) {
+  std::int64_t there = 0, taken = 0;
+  for (const GpuHolder& holder : holders)
+    if (holder.gpu_memory_mib > 0)
+      there = there == 0 ? holder.gpu_memory_mib : std::min(there, holder.gpu_memory_mib);
+  if (there == 0) return true;  // nobody can say: compute decides
+  for (const GpuHolder& holder : holders)
+    if (holder.mig.empty())
+      taken += holder.memory_mib > 0 ? holder.memory_mib : holder.milli * there / kWhole;
+  return taken <= there;
 }
 
 }  // namespace
@@ -87,12 +102,14 @@ bool may_join(const Lease& lease, const GpuHolder& newcomer) {
     return std::all_of(lease.holders.begin(), lease.holders.end(),
                        [&](const GpuHolder& holder) { return holder.group == newcomer.group; });
   if (newcomer.is_alone()) return false;
-  int milli = newcomer.mig.empty() ? newcomer.milli : 0;
-  for (const GpuHolder& holder : lease.holders) {
+  std::vector<GpuHolder> all = lease.holders;
+  all.push_back(newcomer);
+  int milli = 0;
+  for (const GpuHolder& holder : all) {
     if (holder.is_alone() || !holder.group.empty()) return false;
     milli += holder.mig.empty() ? holder.milli : 0;
   }
-  return milli <= kWhole;
+  return milli <= kWhole && memory_suffices(all);
 }
 
 }  // namespace gs::kube

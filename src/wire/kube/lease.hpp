@@ -18,6 +18,7 @@ struct GpuHolder {
   std::vector<std::string> mig;  // profiles of its instances on this GPU
   std::string group;             // has it together with all others of this group; empty: alone
   std::string scheduler;         // that put it there; empty: the one that made the lease
+  std::int64_t gpu_memory_mib = 0;  // of the whole GPU, where its part of it counts; 0: not known
   // Nobody can join it.
   bool is_alone() const { return milli >= 1000 && mig.empty() && group.empty(); }
   bool operator==(const GpuHolder&) const = default;
@@ -41,7 +42,8 @@ std::string gpu_lease_name(const std::string& node, int gpu);
 Result<Lease> decode_lease(std::string_view text);
 
 // Whether a pod may share what the lease's holders have: a whole GPU inside its group only, parts
-// of one until nothing is left.
+// of one until nothing is left of its compute or of its memory. How much memory the GPU has, they
+// say themselves: who joins may not have seen what its agent reports.
 bool may_join(const Lease& lease, const GpuHolder& newcomer);
 
 }  // namespace gs::kube

@@ -100,6 +100,27 @@ TEST(KubeLease, knows_its_gpu_and_its_holders) {
       "lease l: annotation gpu.scheduling/holders: uid is required");
 }
 
+TEST(KubeLease, a_pod_joins_as_long_as_compute_and_memory_are_left) {
+  const auto part = [](int milli, std::int64_t memory_mib, std::int64_t gpu_memory_mib) {
+    GpuHolder holder;
+    holder.milli = milli;
+    holder.memory_mib = memory_mib;
+    holder.gpu_memory_mib = gpu_memory_mib;
+    return holder;
+  };
+  Lease lease;
+  lease.holders = {part(100, 50'000, 80'000)};
+  EXPECT_TRUE(may_join(lease, part(100, 30'000, 80'000)));
+  EXPECT_FALSE(may_join(lease, part(100, 30'001, 80'000)));
+  EXPECT_FALSE(may_join(lease, part(901, 0, 80'000)));
+  EXPECT_FALSE(may_join(lease, part(400, 0, 0))) << "memory as much as compute: 40 %";
+  EXPECT_TRUE(may_join(lease, part(300, 0, 0)));
+  lease.holders = {part(100, 50'000, 0)};
+  EXPECT_TRUE(may_join(lease, part(900, 50'000, 0))) << "nobody knows how much there is";
+  EXPECT_FALSE(may_join(lease, part(900, 50'000, 80'000)));
+  EXPECT_FALSE(may_join(lease, GpuHolder{})) << "a whole GPU";
+}
+
 TEST(KubeLease, names_of_long_nodes_stay_different_and_short_enough) {
   EXPECT_EQ(gpu_lease_name("node-a", 3), "gpu-node-a-3");
   const std::string a = gpu_lease_name(std::string(253, 'a'), 3);
