@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     pod.meta.name = "p";
     const auto reading = task_request(pod, context);
     CHECK_MSG(reading.ok(), reading.ok() ? "" : reading.error().message);
-    CHECK(gs::parse_json(encode_claim_status(claim->status)).ok());
+    CHECK(gs::parse_json(encode_claim_status("ns", "name", claim->status)).ok());
   } else {
     CHECK(!claim.error().message.empty());
   }

@@ -13,7 +13,7 @@ from gpu_nodes import MEMORY_MIB, gpu_node_status  # noqa: E402
 from scheduled import LEASES, cluster, gpu_leases, no_leases, pod  # noqa: E402
 from seed_examples import SHARED, apply_with_status, documents, examples  # noqa: E402
 from seed_rows import (MAP, UNSEEN, add_node, apply_example, bound, claim, claim_in_phase,  # noqa: E402
-                       claimed, create, example, given, given_by_claim, holders, refusal,
+                       claimed, claims_path, create, example, given, given_by_claim, holders, refusal,
                        remove, row, start, told, variables, waits)
 from service import check, equal, main, skip_all, wait_for  # noqa: E402
 
@@ -333,6 +333,33 @@ def a_claim_that_can_not_be_served_has_failed():
     claim_in_phase("Failed", "odd", UNSEEN, "make them equal")
     remove("odd", namespace=UNSEEN)
     claim_in_phase("Pending", "odd", UNSEEN)
+
+
+@row
+def a_claim_whose_pod_went_while_nobody_looked_is_free_again():
+    claim("unseen", 1, ON_B)
+    create(claimed("unseen"))
+    given_by_claim("unseen")
+    scheduled.scheduler().program.kill()
+    cluster().request("DELETE", f"{scheduled.PODS}/unseen")
+    wait_for(lambda: cluster().find(f"{scheduled.PODS}/unseen") is None, "the pod is gone")
+    equal(claim_in_phase("Bound", "unseen")["nodeName"], "node-b")
+    scheduled.start_scheduler()
+    check("allocated" not in claim_in_phase("Pending", "unseen", words="no pod"), "nothing is left in its status")
+
+
+@row
+def a_claim_made_anew_under_a_running_pod_is_bound_again():
+    claim("anew", 1, ON_B)
+    create(claimed("anew"))
+    place = given_by_claim("anew")
+    cluster().request("DELETE", claims_path("anew"))
+    claim("anew", 1, ON_B)
+    equal(given_by_claim("anew"), place)
+    owners = [one["manager"] for one in cluster().get(claims_path("anew"))["metadata"]["managedFields"]
+              if one.get("subresource") == "status" and one["operation"] == "Apply"]
+    equal(owners, ["gpu-scheduler"], "who owns its status")
+    remove("anew")
 
 
 @row

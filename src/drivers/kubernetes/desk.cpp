@@ -125,14 +125,17 @@ std::optional<Instant> Desk::next_wake() const {
   if (wants_cycle()) sooner(now_);
   if (!retries_.empty()) sooner(retries_.begin()->first);
   if (!tell_at_.empty()) sooner(tell_at_.begin()->first);
+  if (!claim_looks_.empty()) sooner(claim_looks_.begin()->first);
   return wake;
 }
 
 std::vector<Order> Desk::take() {
   put_dirty_nodes();
   settle();
-  if (synced_) tell_waiting();
-  tell_claims();
+  if (synced_) {
+    tell_waiting();
+    tell_claims();
+  }
   return std::exchange(orders_, {});
 }
 

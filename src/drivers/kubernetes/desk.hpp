@@ -3,8 +3,8 @@
 //
 // No thread, clock or I/O: one thread calls it, `now` comes with begin(). A turn is begin(), any
 // number of objects and results, perhaps a cycle(), and take(): orders for the binder and teller.
-// Until synced() objects are only kept: who sees half of the pods would give out GPUs twice, and who
-// stands by for another scheduler has nothing to decide.
+// Until synced() objects are only kept: who sees half of the pods would give out GPUs twice, and
+// who stands by for another scheduler has nothing to decide.
 //
 // A *unit* is one job of the engine: a pod by itself, or all pods of a gang, one slot each.
 //
@@ -29,6 +29,7 @@
 #include "drivers/kubernetes/pod_ask.hpp"
 #include "drivers/kubernetes/pod_rules.hpp"
 #include "drivers/kubernetes/shared_node.hpp"
+#include "drivers/kubernetes/status_mirror.hpp"
 #include "drivers/kubernetes/volumes.hpp"
 #include "engine/engine.hpp"
 #include "wire/kube/claim.hpp"
@@ -97,6 +98,10 @@ class Desk {
   void remove_lease(const std::string& name);
   void put(const Tenant& tenant);
   void put_namespace(const std::string& name, const Labels& labels);
+  // What a GpuClaim shows. What it asks for comes with the pods that name it.
+  void put_claim(const std::string& ns, const std::string& name, const std::string& uid,
+                 ClaimStatus shown);
+  void remove_claim(const std::string& ns, const std::string& name);
   void put(PersistentVolumeClaim claim);
   void remove_volume_claim(const std::string& ns, const std::string& name);
   void put(PersistentVolume volume);
@@ -188,8 +193,9 @@ class Desk {
 
   struct ClaimRecord {
     std::set<std::string> pods;  // that use it
-    ClaimStatus told;
+    StatusMirror<ClaimStatus> status;
   };
+  using ClaimKey = std::pair<std::string, std::string>;  // namespace, name
 
   struct NodeRecord {
     SharedNode node;  // as if nobody but us used it
@@ -366,6 +372,7 @@ class Desk {
   Tell words_for(const PodRecord& record);
   void touch_claim(const PodRecord& record);
   void tell_claims();
+  void tell_claim(const ClaimKey& key);
   ClaimStatus claim_status(const ClaimRecord& claim) const;
 
   DeskOptions options_;
@@ -378,15 +385,16 @@ class Desk {
   std::map<std::string, GangRecord> gangs_;          // by "namespace/name"
   std::unordered_map<std::string, Unit> units_;      // by id
   std::map<std::string, NodeRecord> nodes_;
-  std::map<std::string, LeaseRecord> leases_;                          // by name
-  std::map<std::pair<std::string, std::string>, ClaimRecord> claims_;  // by namespace and name
-  std::map<std::uint64_t, BindRecord> binds_;                          // without a result yet
-  std::map<std::string, std::vector<Blocker>> blockers_;               // by key
-  std::set<std::string> waiting_blockers_;                             // for a GPU to be free
+  std::map<std::string, LeaseRecord> leases_;  // by name
+  std::map<ClaimKey, ClaimRecord> claims_;
+  std::map<std::uint64_t, BindRecord> binds_;             // without a result yet
+  std::map<std::string, std::vector<Blocker>> blockers_;  // by key
+  std::set<std::string> waiting_blockers_;                // for a GPU to be free
   std::set<std::string> dirty_nodes_;
   std::set<std::string> newly_used_;  // nodes that a pod was just bound to, or found on
   std::set<std::string> ports_;  // amounts of host ports that some pod has named: nodes have them
-  std::set<std::pair<std::string, std::string>> dirty_claims_;
+  std::set<ClaimKey> dirty_claims_;
+  std::set<std::pair<Instant, ClaimKey>> claim_looks_;  // whether what was told shows by then
   std::set<std::string> wrong_leases_;
   std::set<std::string> held_;                         // units
   std::set<std::string> hollow_;                       // units with an empty slot

@@ -99,8 +99,7 @@ void Desk::not_bound(Unit& unit, Slot& slot, const PodBound& result) {
   const bool taken = result.failure == BindFailure::LeaseTaken && result.gpu >= 0;
   // The lease of a pod that has gone is on its way out: nobody has to make room meanwhile.
   const bool leaving = taken && !pods_.contains(result.holder);
-  const bool kept_off =
-      taken && !leaving && lease_taken(place.node, result.gpu, result.holder);
+  const bool kept_off = taken && !leaving && lease_taken(place.node, result.gpu, result.holder);
   look_later_at_leases(slot.pod, place);
   touch_claim(record);
   will_tell(record);

@@ -92,8 +92,8 @@ void Desk::judge_leases_of(const std::string& node) {
 }
 
 // Somebody was faster: until the lease itself is seen, this is all that we know of it. Not that its
-// holder is alone: it must not be removed unseen. False: its holder is right there, so nothing keeps
-// the engine off what it takes for free.
+// holder is alone: it must not be removed unseen. False: its holder is right there, so nothing
+// keeps the engine off what it takes for free.
 bool Desk::lease_taken(const std::string& node, int gpu, const std::string& holder) {
   const std::string name = gpu_lease_name(node, gpu);
   LeaseRecord& lease = leases_[name];

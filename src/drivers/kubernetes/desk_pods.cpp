@@ -281,6 +281,7 @@ void Desk::synced() {
   settle();
   for (auto& [name, lease] : leases_) judge(name, lease);
   settle();
+  for (const auto& [key, claim] : claims_) dirty_claims_.insert(key);  // of pods that went unseen
 }
 
 }  // namespace gs::kube

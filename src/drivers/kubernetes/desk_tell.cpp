@@ -80,15 +80,46 @@ void Desk::touch_claim(const PodRecord& record) {
   dirty_claims_.insert({record.pod.meta.ns, record.ask.claim});
 }
 
+void Desk::put_claim(const std::string& ns, const std::string& name, const std::string& uid,
+                     ClaimStatus shown) {
+  const ClaimKey key{ns, name};
+  ClaimRecord& claim = claims_[key];
+  claim.status.seen(uid, std::move(shown));
+  if (!synced_) return;
+  dirty_claims_.insert(key);
+  if (const std::optional<Instant> again = claim.status.look_again())
+    claim_looks_.emplace(*again, key);
+}
+
+void Desk::remove_claim(const std::string& ns, const std::string& name) {
+  const auto it = claims_.find({ns, name});
+  if (it == claims_.end()) return;
+  it->second.status.forget();
+  dirty_claims_.insert(it->first);
+}
+
 void Desk::tell_claims() {
-  for (const auto& key : std::exchange(dirty_claims_, {})) {
-    ClaimStatus status = claim_status(claims_[key]);
-    ClaimRecord& claim = claims_[key];
-    if (claim.told == status) continue;
-    claim.told = status;
-    orders_.emplace_back(TellClaim{key.first, key.second, std::move(status)});
-    if (claim.pods.empty()) claims_.erase(key);
+  while (!claim_looks_.empty() && claim_looks_.begin()->first <= now_) {
+    dirty_claims_.insert(claim_looks_.begin()->second);
+    claim_looks_.erase(claim_looks_.begin());
   }
+  for (const ClaimKey& key : std::exchange(dirty_claims_, {})) tell_claim(key);
+}
+
+void Desk::tell_claim(const ClaimKey& key) {
+  const auto it = claims_.find(key);
+  if (it == claims_.end()) return;
+  ClaimRecord& claim = it->second;
+  if (!claim.status.is_known()) {
+    if (claim.pods.empty()) claims_.erase(it);
+    return;  // there is nothing to write to
+  }
+  const ClaimStatus& expected = claim.status.expected(now_);
+  if (claim.pods.empty() && expected.phase == ClaimPhase::None) return;  // nobody has used it yet
+  ClaimStatus status = claim_status(claim);
+  if (expected == status) return;
+  claim.status.tell(status, now_);
+  orders_.emplace_back(TellClaim{key.first, key.second, std::move(status)});
 }
 
 ClaimStatus Desk::claim_status(const ClaimRecord& claim) const {

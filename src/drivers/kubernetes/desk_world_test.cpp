@@ -128,9 +128,7 @@ bool waits(const Pod& pod) {
          pod.meta.annotation("test/share") == nullptr;
 }
 
-int gpus_of(const Pod& pod) {
-  return static_cast<int>(pod.containers[0].limits[0].amount.value());
-}
+int gpus_of(const Pod& pod) { return static_cast<int>(pod.containers[0].limits[0].amount.value()); }
 
 using FreeGpus = std::map<std::string, int>;  // by node
 

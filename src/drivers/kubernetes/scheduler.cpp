@@ -298,13 +298,21 @@ void Scheduler::follow_claims() {
   follow(claims, {}, {}, [this](const ObjectChange& change) {
     const std::string ns(change.name_space), name(change.name);
     if (is_end(change))
-      return post([this, ns, name] { reconsider(objects_.remove_claim(ns, name)); });
+      return post([this, ns, name] {
+        desk_.remove_claim(ns, name);
+        reconsider(objects_.remove_claim(ns, name));
+      });
     Result<GpuClaim> claim = decode_claim(change.object);
     if (!claim)
-      return post([this, ns, name, error = claim.error().message] {
+      return post([this, ns, name, uid = std::string(change.uid), error = claim.error().message,
+                   shown = decode_claim_status(change.object)] {
+        desk_.put_claim(ns, name, uid, shown ? *shown : ClaimStatus{});
         reconsider(objects_.put_broken_claim(ns, name, error));
       });
-    post([this, claim = std::move(*claim)] { reconsider(objects_.put(claim)); });
+    post([this, claim = std::move(*claim)] {
+      desk_.put_claim(claim.meta.ns, claim.meta.name, claim.meta.uid, claim.status);
+      reconsider(objects_.put(claim));
+    });
   });
 }
 

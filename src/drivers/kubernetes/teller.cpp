@@ -8,6 +8,11 @@
 #include "wire/kube/encode.hpp"
 
 namespace gs::kube {
+namespace {
+
+constexpr const char* kManager = "gpu-scheduler";  // of the fields that we own
+
+}  // namespace
 
 struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   Impl(Api& the_api, TellerOptions the_options, Clock the_clock)
@@ -99,10 +104,11 @@ void Teller::note_about(const ObjectReference& object, bool warning, const std::
 
 void Teller::tell_claim(const TellClaim& told) {
   const Resource claims{"gpu.scheduling", "v1", "gpuclaims", true};
-  impl_->put("claim/" + told.ns + "/" + told.name,
-             of_subresource(patch_object(claims, told.ns, told.name, PatchType::Merge,
-                                         encode_claim_status(told.status)),
-                            "status"));
+  impl_->put(
+      "claim/" + told.ns + "/" + told.name,
+      of_subresource(apply_object(claims, told.ns, told.name,
+                                  encode_claim_status(told.ns, told.name, told.status), kManager),
+                     "status"));
 }
 
 }  // namespace gs::kube

@@ -578,9 +578,8 @@ void World::check() const {
     for (const int gpu : devices(uid)) users[{pod.node_name, gpu}].push_back(uid);
   }
   for (const auto& [gpu, uids] : users)
-    EXPECT_TRUE(may_be_together(uids))
-        << "GPU " << gpu.second << " of " << gpu.first << " belongs to " << uids.front() << " and "
-        << uids.back();
+    EXPECT_TRUE(may_be_together(uids)) << "GPU " << gpu.second << " of " << gpu.first
+                                       << " belongs to " << uids.front() << " and " << uids.back();
 }
 
 // Those of one map, or parts that one GPU has room for.

@@ -91,7 +91,7 @@ class World {
     std::unique_ptr<Desk> desk;
     std::deque<News> news;                     // not heard yet
     std::deque<std::function<void()>> writes;  // not carried out yet
-    std::map<std::uint64_t, Bind> binds;  // under way
+    std::map<std::uint64_t, Bind> binds;       // under way
     bool leads = true;
   };
   struct BindState;

@@ -186,6 +186,16 @@ Result<GpuClaim> decode_claim(std::string_view text) {
   return claim;
 }
 
+Result<ClaimStatus> decode_claim_status(std::string_view text) {
+  ClaimStatus shown;
+  Cursor in(text);
+  in.object([&](std::string_view field) {
+    if (field == "status") read_status(in, shown);
+  });
+  if (const Status status = in.finish(); !status) return status.error();
+  return shown;
+}
+
 std::string allocated_text(const std::string& node, const std::vector<int>& gpus) {
   std::string text = node + ":";
   for (std::size_t i = 0; i < gpus.size(); ++i)

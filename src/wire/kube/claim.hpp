@@ -52,6 +52,8 @@ struct GpuClaim {
 inline constexpr int kDefaultShareMilli = 100;
 
 Result<GpuClaim> decode_claim(std::string_view text);
+// The status alone, of a claim whose spec may be wrong.
+Result<ClaimStatus> decode_claim_status(std::string_view text);
 // The spec alone, which is what a user writes. Errors name fields from "spec." on.
 Status read_claim_spec(const Json& spec, GpuClaim& claim);
 

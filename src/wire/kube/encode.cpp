@@ -174,21 +174,23 @@ ClaimStatus claim_status(ClaimPhase phase, std::vector<ClaimAllocation> allocati
   return status;
 }
 
-// In a merge patch null takes a field away.
-std::string encode_claim_status(const ClaimStatus& status) {
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(text);
+std::string encode_claim_status(const std::string& ns, const std::string& name,
+                                const ClaimStatus& status) {
+  Json said = Json::object();
+  const auto say = [&](const char* field, const std::string& text) {
+    if (!text.empty()) said[field] = text;
   };
-  Json allocations = Json::array();
-  for (const ClaimAllocation& one : status.allocations) allocations.push_back(allocation_json(one));
-  return text_of(
-      {{"status",
-        {{"phase", or_null(phase_word(status.phase))},
-         {"nodeName", or_null(status.node)},
-         {"gpuIds", status.gpus.empty() ? Json(nullptr) : ids_json(status.gpus)},
-         {"allocated", or_null(status.allocated)},
-         {"message", or_null(cut(status.message, kMaxMessage))},
-         {"allocations", allocations.empty() ? Json(nullptr) : std::move(allocations)}}}});
+  say("phase", phase_word(status.phase));
+  say("nodeName", status.node);
+  if (!status.gpus.empty()) said["gpuIds"] = ids_json(status.gpus);
+  say("allocated", status.allocated);
+  say("message", cut(status.message, kMaxMessage));
+  for (const ClaimAllocation& one : status.allocations)
+    said["allocations"].push_back(allocation_json(one));
+  return text_of({{"apiVersion", kGpuApi},
+                  {"kind", "GpuClaim"},
+                  {"metadata", {{"name", name}, {"namespace", ns}}},
+                  {"status", std::move(said)}});
 }
 
 std::string encode_gpu_lease(const GpuLease& lease) {

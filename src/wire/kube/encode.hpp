@@ -70,8 +70,9 @@ std::string encode_unscheduled(const PodCondition& condition);
 std::string encode_eviction(const std::string& ns, const std::string& pod, const std::string& uid,
                             std::optional<std::int64_t> grace_s = std::nullopt);
 
-// PATCH .../gpuclaims/{name}/status with kMergePatchType
-std::string encode_claim_status(const ClaimStatus& status);
+// PATCH .../gpuclaims/{name}/status with kApplyType: what it does not say any more, goes.
+std::string encode_claim_status(const std::string& ns, const std::string& name,
+                                const ClaimStatus& status);
 // What a claim's status says of these allocations: node, ids and text follow from them.
 ClaimStatus claim_status(ClaimPhase phase, std::vector<ClaimAllocation> allocations,
                          std::string message);

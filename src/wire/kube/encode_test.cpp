@@ -100,10 +100,16 @@ TEST(KubeEncode, the_status_of_a_claim_is_read_back) {
   const ClaimStatus status = claim_status(
       ClaimPhase::Bound, {{"p0", "node-a", {0, 1}, {}}, {"p1", "node-b", {4, 5}, {}}}, "ok");
   EXPECT_EQ(status.allocated, "node-a:0,1 node-b:4,5");
-  Json object = parsed(encode_claim_status(status));
+  Json object = parsed(encode_claim_status("ml", "ring", status));
+  EXPECT_EQ(object["apiVersion"], "gpu.scheduling/v1");
+  EXPECT_EQ(object["metadata"], Json({{"name", "ring"}, {"namespace", "ml"}}));
+  EXPECT_EQ(decode_claim_status(object.dump()).value(), status);
   object["spec"] = {{"devices", {{"count", 2}}}};
   EXPECT_EQ(decode_claim(object.dump())->status, status);
-  EXPECT_TRUE(parsed(encode_claim_status({}))["status"]["gpuIds"].is_null());
+  const Json free = parsed(
+      encode_claim_status("ml", "ring", claim_status(ClaimPhase::Pending, {}, "no pod uses it")));
+  EXPECT_EQ(free["status"], Json({{"phase", "Pending"}, {"message", "no pod uses it"}}))
+      << "what is not said is taken away";
 }
 
 TEST(KubeEncode, a_node_status_is_read_back) {

@@ -15,9 +15,9 @@ struct GpuHolder {
   std::string pod_uid;
   int milli = 1000;  // of the GPU's compute
   std::int64_t memory_mib = 0;
-  std::vector<std::string> mig;  // profiles of its instances on this GPU
-  std::string group;             // has it together with all others of this group; empty: alone
-  std::string scheduler;         // that put it there; empty: the one that made the lease
+  std::vector<std::string> mig;     // profiles of its instances on this GPU
+  std::string group;                // has it together with all others of this group; empty: alone
+  std::string scheduler;            // that put it there; empty: the one that made the lease
   std::int64_t gpu_memory_mib = 0;  // of the whole GPU, where its part of it counts; 0: not known
   // Nobody can join it.
   bool is_alone() const { return milli >= 1000 && mig.empty() && group.empty(); }
