@@ -55,10 +55,10 @@ bool Desk::holds(const std::string& uid, const LeaseRecord& lease) const {
   }
   if (record.unit.empty()) return false;
   const Slot& slot = units_.at(record.unit).slots[record.slot];
-  return (slot.stage == Stage::Binding || slot.stage == Stage::Bound) && slot.place &&
-         slot.place->node == lease.node &&
-         std::find(slot.place->gpus.begin(), slot.place->gpus.end(), lease.gpu) !=
-             slot.place->gpus.end();
+  if (slot.stage != Stage::Binding && slot.stage != Stage::Bound) return false;
+  if (!slot.place || slot.place->node != lease.node) return false;
+  const std::vector<int> gpus = devices_in(*slot.place);
+  return std::find(gpus.begin(), gpus.end(), lease.gpu) != gpus.end();
 }
 
 void Desk::judge(const std::string& name, LeaseRecord& lease) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "drivers/kubernetes/binder.hpp"
 #include "drivers/kubernetes/world_test.hpp"
 
 namespace gs::kube {
@@ -421,6 +422,33 @@ TEST_F(DeskAlone, who_is_refused_by_a_rightful_holder_waits_before_it_tries_agai
   EXPECT_FALSE(first<Bind>(turn())) << "nothing has changed since";
   desk_.begin(desk_.now() + seconds(2));
   EXPECT_TRUE(first<Bind>(turn()));
+}
+
+TEST_F(DeskAlone, the_lease_of_an_instance_that_is_being_bound_is_right) {
+  gs::Node node;
+  node.name = "cut";
+  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
+  node.gpus.resize(1);
+  node.gpus[0].memory_mib = 81920;
+  node.gpus[0].mig_enabled = true;
+  node.gpus[0].mig = {{"3g.40gb", 0}};
+  desk_.put_node(std::make_shared<const gs::Node>(node), {});
+  TaskRequest instance;
+  instance.gpu.sharing = Sharing::Mig;
+  instance.gpu.mig = {{"3g.40gb", 1}};
+  ask_.request = SharedRequest(instance);
+  desk_.put(pod("a"));
+  const auto bind = first<Bind>(turn());
+  ASSERT_TRUE(bind);
+  ASSERT_EQ(bind->pods[0].mig.size(), 1U);
+  Lease lease;
+  lease.meta.name = gpu_lease_name("cut", 0);
+  lease.node = "cut";
+  lease.gpu = 0;
+  lease.holders = {shares_of(bind->pods[0]).at(0)};
+  desk_.put(lease);
+  desk_.begin(desk_.now() + seconds(30));  // and the Bind has no result yet
+  EXPECT_FALSE(first<Break>(turn()));
 }
 
 TEST_F(DeskAlone, who_goes_while_it_is_being_bound_is_no_company) {
