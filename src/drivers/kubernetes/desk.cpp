@@ -46,6 +46,7 @@ void Desk::begin(Instant now) {
   }
   stand_waiting();
   untie_stuck();
+  settle_tenants();
   settle();
 }
 
@@ -126,6 +127,7 @@ std::optional<Instant> Desk::next_wake() const {
   if (!retries_.empty()) sooner(retries_.begin()->first);
   if (!tell_at_.empty()) sooner(tell_at_.begin()->first);
   if (!claim_looks_.empty()) sooner(claim_looks_.begin()->first);
+  if (const std::optional<Instant> due = tenants_due()) sooner(*due);
   return wake;
 }
 
@@ -135,6 +137,7 @@ std::vector<Order> Desk::take() {
   if (synced_) {
     tell_waiting();
     tell_claims();
+    tell_tenants();
   }
   return std::exchange(orders_, {});
 }
@@ -150,6 +153,7 @@ Status Desk::tell(const Command& command) {
 
 // A cycle has thousands of effects: they are taken over as they are.
 void Desk::take_in(Effects effects) {
+  tenants_changed_ = true;
   if (effects_.empty())
     effects_ = std::move(effects);
   else

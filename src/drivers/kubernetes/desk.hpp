@@ -37,10 +37,12 @@
 #include "wire/kube/lease.hpp"
 #include "wire/kube/pod.hpp"
 #include "wire/kube/policy.hpp"
+#include "wire/kube/tenant.hpp"
 
 namespace gs::kube {
 
-inline constexpr const char* kOthersTenant = "others";
+// Of what others use. No namespace and no GpuTenant can have this name.
+inline constexpr const char* kOthersTenant = ":others";
 
 // Pods that a node's agent has seen on devices: uid to ids.
 using DevicesInUse = std::map<std::string, std::vector<int>>;
@@ -96,7 +98,10 @@ class Desk {
   void remove_node(const std::string& name);
   void put(const Lease& lease);
   void remove_lease(const std::string& name);
-  void put(const Tenant& tenant);
+  // False: nothing but its status has changed.
+  bool put(const GpuTenant& tenant);
+  void put_broken_tenant(const std::string& name, const std::string& uid, std::string error);
+  void remove_tenant(const std::string& name);
   void put_namespace(const std::string& name, const Labels& labels);
   // What a GpuClaim shows. What it asks for comes with the pods that name it.
   void put_claim(const std::string& ns, const std::string& name, const std::string& uid,
@@ -197,6 +202,15 @@ class Desk {
   };
   using ClaimKey = std::pair<std::string, std::string>;  // namespace, name
 
+  struct GpuTenantRecord {
+    std::optional<Tenant> wanted;  // as the last one that could be read says; nothing: deleted
+    std::string spec_text;
+    std::string unreadable;  // why the newest can't be read
+    std::string problem;     // why the engine does not have it as it is wanted
+    bool in_force = false;   // the engine has it with its limits
+    StatusMirror<TenantStatus> status;
+  };
+
   struct NodeRecord {
     SharedNode node;  // as if nobody but us used it
     DevicesInUse in_use;
@@ -259,6 +273,19 @@ class Desk {
   void step_out(PodRecord& record);
   void leave(PodRecord& record);
   std::vector<std::string> pods_by_age() const;  // first those that are bound
+
+  // --- tenants (desk_tenants.cpp) ---
+  void tenant_seen(GpuTenantRecord& record, const std::string& uid, TenantStatus shown);
+  void apply_tenants();
+  void apply(const std::string& name, GpuTenantRecord& record);
+  const TenantRecord* engine_tenant(const std::string& name) const;
+  static bool is_idle(const TenantRecord& tenant);
+  void settle_tenants();
+  Status admit_to(const std::string& tenant, bool runs);
+  static std::string words_about(const GpuTenantRecord& record);
+  TenantStatus status_of(const std::string& name, const GpuTenantRecord& record) const;
+  std::optional<Instant> tenants_due() const;
+  void tell_tenants();
 
   // --- units (desk_units.cpp); units end in dissolve() only, when the engine's job has ended ---
   Job job_of(const Unit& unit, const PodRecord& first) const;  // without groups
@@ -393,6 +420,12 @@ class Desk {
   std::set<std::string> dirty_nodes_;
   std::set<std::string> newly_used_;  // nodes that a pod was just bound to, or found on
   std::set<std::string> ports_;  // amounts of host ports that some pod has named: nodes have them
+  std::map<std::string, GpuTenantRecord> tenants_;  // by name
+  std::set<std::string> dirty_tenants_;
+  std::set<std::string> unsettled_tenants_;  // wait until no job is left of them
+  bool tenants_changed_ = false;             // or something that their figures are made of
+  Instant tenants_told_;
+  std::optional<Instant> tenants_again_;  // whether what was told shows by then
   std::set<ClaimKey> dirty_claims_;
   std::set<std::pair<Instant, ClaimKey>> claim_looks_;  // whether what was told shows by then
   std::set<std::string> wrong_leases_;

@@ -156,11 +156,6 @@ void Desk::look_at_newly_used() {
   }
 }
 
-void Desk::put(const Tenant& tenant) {
-  (void)tell(PutTenant{tenant});
-  settle();
-}
-
 // ---------------------------------------------------------------- what others take
 
 void Desk::charge(PodRecord& record) {

@@ -302,8 +302,8 @@ class DeskAlone : public testing::Test {
     node.gpus[1].index = 1;
     set_label(node.labels, "kubernetes.io/hostname", "n1");
     desk_.begin(Instant{1000});
-    Tenant team;
-    team.id = "team";
+    GpuTenant team;
+    team.meta.name = team.meta.uid = team.tenant.id = "team";
     desk_.put(team);
     desk_.put_node(std::make_shared<const gs::Node>(node), {});
     desk_.synced();

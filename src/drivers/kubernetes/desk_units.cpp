@@ -36,12 +36,8 @@ Job Desk::job_of(const Unit& unit, const PodRecord& first) const {
 
 Status Desk::enter(const Unit& unit, const PodRecord& first) {
   Job job = job_of(unit, first);
-  // A namespace that no GpuTenant speaks of is its own tenant, without limits.
-  if (!engine_->cluster().find_tenant(job.tenant).valid()) {
-    Tenant tenant;
-    tenant.id = job.tenant;
-    if (Status made = tell(PutTenant{std::move(tenant)}); !made) return made;
-  }
+  if (Status admitted = admit_to(job.tenant, !first.pod.node_name.empty()); !admitted)
+    return admitted;
   for (std::size_t g = 0; g < unit.groups.size(); ++g) {
     Group group;
     group.name = "group-" + std::to_string(g);

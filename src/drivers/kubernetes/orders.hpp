@@ -9,6 +9,7 @@
 
 #include "model/command.hpp"
 #include "wire/kube/claim.hpp"
+#include "wire/kube/tenant.hpp"
 
 namespace gs::kube {
 
@@ -100,7 +101,13 @@ struct TellClaim {
   ClaimStatus status;
 };
 
-using Order = std::variant<Bind, Release, Break, Evict, Tell, Note, TellClaim>;
+struct TellTenant {
+  std::string name, uid;
+  TenantStatus status;
+  bool is_news = false;  // more than figures: an event says it too
+};
+
+using Order = std::variant<Bind, Release, Break, Evict, Tell, Note, TellClaim, TellTenant>;
 
 // --- what came of them ---
 

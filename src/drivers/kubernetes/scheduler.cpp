@@ -215,6 +215,7 @@ void Scheduler::carry_out(std::vector<Order> orders) {
       if (const auto* words = std::get_if<Tell>(&order)) teller_->tell(*words);
       if (const auto* note = std::get_if<Note>(&order)) teller_->note(*note);
       if (const auto* claim = std::get_if<TellClaim>(&order)) teller_->tell_claim(*claim);
+      if (const auto* tenant = std::get_if<TellTenant>(&order)) teller_->tell_tenant(*tenant);
     }
   });
 }
@@ -357,13 +358,16 @@ void Scheduler::follow_namespaces() {
   const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};
   follow(tenants, {}, {}, [this](const ObjectChange& change) {
     if (is_end(change))
-      return post(
-          [this, name = std::string(change.name)] { reconsider(objects_.remove_tenant(name)); });
+      return post([this, name = std::string(change.name)] {
+        desk_.remove_tenant(name);
+        reconsider(objects_.remove_tenant(name));
+      });
     Result<GpuTenant> tenant = decode_tenant(change.object);
-    if (!readable(tenant, change, "GpuTenant")) return;
+    if (!readable(tenant, change, "GpuTenant"))
+      return post([this, name = std::string(change.name), uid = std::string(change.uid),
+                   error = tenant.error().message] { desk_.put_broken_tenant(name, uid, error); });
     post([this, tenant = std::move(*tenant)] {
-      desk_.put(tenant.tenant);
-      reconsider(objects_.put(tenant));
+      if (desk_.put(tenant)) reconsider(objects_.put(tenant));
     });
   });
 }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "wire/kube/encode.hpp"
+#include "wire/kube/names.hpp"
 
 namespace gs::kube {
 namespace {
@@ -109,6 +110,17 @@ void Teller::tell_claim(const TellClaim& told) {
       of_subresource(apply_object(claims, told.ns, told.name,
                                   encode_claim_status(told.ns, told.name, told.status), kManager),
                      "status"));
+}
+
+void Teller::tell_tenant(const TellTenant& told) {
+  const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};
+  impl_->put("tenant/" + told.name,
+             of_subresource(apply_object(tenants, {}, told.name,
+                                         encode_tenant_status(told.name, told.status), kManager),
+                            "status"));
+  if (!told.is_news) return;
+  note_about({kGpuApi, "GpuTenant", {}, told.name, told.uid, {}}, !told.status.accepted,
+             told.status.accepted ? "TenantAccepted" : "TenantRefused", told.status.message);
 }
 
 }  // namespace gs::kube

@@ -67,8 +67,8 @@ void World::start(Scheduler& scheduler) {
   scheduler.news.clear();
   scheduler.writes.clear();
   scheduler.binds.clear();
-  Tenant team;
-  team.id = "team";
+  GpuTenant team;
+  team.meta.name = team.meta.uid = team.tenant.id = "team";
   scheduler.desk->begin(now_);
   scheduler.desk->put(team);
   for (const auto& [name, node] : nodes_)

@@ -193,6 +193,19 @@ std::string encode_claim_status(const std::string& ns, const std::string& name,
                   {"status", std::move(said)}});
 }
 
+std::string encode_tenant_status(const std::string& name, const TenantStatus& status) {
+  const std::int64_t used = status.used_gpu_milli;
+  return text_of(
+      {{"apiVersion", kGpuApi},
+       {"kind", "GpuTenant"},
+       {"metadata", {{"name", name}}},
+       {"status",
+        {{"accepted", status.accepted},
+         {"message", cut(status.message, kMaxMessage)},
+         {"usedGPUs", used % 1000 == 0 ? std::to_string(used / 1000) : std::to_string(used) + "m"},
+         {"waitingJobs", status.waiting_jobs}}}});
+}
+
 std::string encode_gpu_lease(const GpuLease& lease) {
   Json annotations = {{kLeaseNodeAnnotation, lease.node},
                       {kLeaseGpuAnnotation, std::to_string(lease.gpu)}};

@@ -10,6 +10,7 @@
 #include "wire/kube/claim.hpp"
 #include "wire/kube/lease.hpp"
 #include "wire/kube/node_status.hpp"
+#include "wire/kube/tenant.hpp"
 
 namespace gs::kube {
 
@@ -73,6 +74,8 @@ std::string encode_eviction(const std::string& ns, const std::string& pod, const
 // PATCH .../gpuclaims/{name}/status with kApplyType: what it does not say any more, goes.
 std::string encode_claim_status(const std::string& ns, const std::string& name,
                                 const ClaimStatus& status);
+// PATCH .../gputenants/{name}/status with kApplyType
+std::string encode_tenant_status(const std::string& name, const TenantStatus& status);
 // What a claim's status says of these allocations: node, ids and text follow from them.
 ClaimStatus claim_status(ClaimPhase phase, std::vector<ClaimAllocation> allocations,
                          std::string message);

@@ -112,6 +112,17 @@ TEST(KubeEncode, the_status_of_a_claim_is_read_back) {
       << "what is not said is taken away";
 }
 
+TEST(KubeEncode, the_status_of_a_tenant_is_read_back) {
+  const TenantStatus status{true, "in force", 2500, 3};
+  Json object = parsed(encode_tenant_status("team", status));
+  EXPECT_EQ(object["status"]["usedGPUs"], "2500m");
+  object["spec"] = {{"maxGPUs", 4}};
+  const GpuTenant back = decode_tenant(object.dump()).value();
+  EXPECT_EQ(back.status, status);
+  EXPECT_EQ(back.spec_text, R"({"maxGPUs":4})");
+  EXPECT_EQ(parsed(encode_tenant_status("team", {true, "", 2000, 0}))["status"]["usedGPUs"], "2");
+}
+
 TEST(KubeEncode, a_node_status_is_read_back) {
   GpuNodeStatus status;
   status.node_name = status.meta.name = "node-a";

@@ -70,6 +70,19 @@ void read_selector(ObjectReader& in, LabelTerms& terms) {
   for (auto& [key, value] : labels) terms.push_back({key, LabelOp::In, {value}});
 }
 
+// What is no status of ours says nothing.
+void read_status(Cursor& in, TenantStatus& status) {
+  in.object([&](std::string_view field) {
+    if (field == "accepted") in.read(status.accepted);
+    if (field == "message") in.read(status.message);
+    if (field == "waitingJobs") in.read(status.waiting_jobs);
+    if (field != "usedGPUs") return;
+    std::string text;
+    in.read(text);
+    if (const Result<Quantity> used = parse_quantity(text)) status.used_gpu_milli = used->milli();
+  });
+}
+
 }  // namespace
 
 Status read_tenant_spec(const Json& spec, GpuTenant& tenant) {
@@ -89,10 +102,12 @@ Result<GpuTenant> decode_tenant(std::string_view text) {
   in.object([&](std::string_view field) {
     if (field == "metadata") read(in, tenant.meta);
     if (field == "spec") spec = in.raw();
+    if (field == "status") read_status(in, tenant.status);
   });
   if (const Status status = in.finish(); !status) return status.error();
   const Result<Json> json = parse_json(spec);
   if (!json) return json.error();
+  tenant.spec_text = spec;
   tenant.tenant.id = tenant.tenant.name = tenant.meta.name;
   if (const Status status = read_tenant_spec(*json, tenant); !status) return status.error();
   if (const Status status = validate(tenant.tenant); !status) return status.error();

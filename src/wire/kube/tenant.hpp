@@ -8,9 +8,19 @@
 
 namespace gs::kube {
 
+struct TenantStatus {
+  bool accepted = false;
+  std::string message;
+  std::int64_t used_gpu_milli = 0;  // of it and all below it
+  std::int64_t waiting_jobs = 0;    // gangs, and pods without one
+  bool operator==(const TenantStatus&) const = default;
+};
+
 struct GpuTenant {
   Meta meta;
-  Tenant tenant;  // its id is the object's name
+  TenantStatus status;
+  std::string spec_text;  // as it was read: whether it is the same
+  Tenant tenant;          // its id is the object's name
   std::vector<std::string> namespaces;
   LabelTerms namespace_terms;  // namespaceSelector; empty: none
 };
