@@ -8,6 +8,7 @@ yes  gpu-scheduler        list   pods
 yes  gpu-scheduler        watch  pods
 yes  gpu-scheduler        patch  pods
 yes  gpu-scheduler        patch  pods/status
+no   gpu-scheduler        update pods/status
 no   gpu-scheduler        create pods
 no   gpu-scheduler        delete pods
 no   gpu-scheduler        update pods
@@ -22,7 +23,8 @@ yes  gpu-scheduler        watch  persistentvolumes
 yes  gpu-scheduler        patch  persistentvolumes
 no   gpu-scheduler        delete persistentvolumes
 yes  gpu-scheduler        watch  storageclasses.storage.k8s.io
-yes  gpu-scheduler        watch  csinodes.storage.k8s.io
+no   gpu-scheduler        watch  csinodes.storage.k8s.io
+no   gpu-scheduler        watch  csistoragecapacities.storage.k8s.io
 yes  gpu-scheduler        watch  priorityclasses.scheduling.k8s.io
 yes  gpu-scheduler        watch  poddisruptionbudgets.policy
 yes  gpu-scheduler        watch  jobs.batch
@@ -31,13 +33,18 @@ yes  gpu-scheduler        watch  statefulsets.apps
 yes  gpu-scheduler        watch  replicasets.apps
 no   gpu-scheduler        patch  deployments.apps
 yes  gpu-scheduler        create events.events.k8s.io
+no   gpu-scheduler        create events
+no   gpu-scheduler        patch  events.events.k8s.io
 yes  gpu-scheduler        watch  gpuclaims.gpu.scheduling
 yes  gpu-scheduler        patch  gpuclaims.gpu.scheduling/status
+no   gpu-scheduler        update gpuclaims.gpu.scheduling/status
 no   gpu-scheduler        create gpuclaims.gpu.scheduling
 no   gpu-scheduler        patch  gpuclaims.gpu.scheduling
 yes  gpu-scheduler        watch  gpunodestatuses.gpu.scheduling
 no   gpu-scheduler        patch  gpunodestatuses.gpu.scheduling
 yes  gpu-scheduler        watch  gputenants.gpu.scheduling
+yes  gpu-scheduler        patch  gputenants.gpu.scheduling/status
+no   gpu-scheduler        patch  gputenants.gpu.scheduling
 yes  gpu-scheduler        watch  schedulerconfigs.topology.scheduler
 yes  gpu-scheduler        patch  topologyschedulerconfigs.topology.scheduler/status
 no   gpu-scheduler        patch  schedulerconfigs.topology.scheduler
