@@ -176,10 +176,10 @@ def parts_by_memory_share_a_gpu_until_none_is_left():
     uids = [bound(name)["metadata"]["uid"] for name in names]
     equal(taken, {uids[0]: (60000 * 1000 // MEMORY_MIB, 60000),
                   uids[1]: (20000 * 1000 // MEMORY_MIB, 20000)})
-    claim("third", 1, ON_B, exclusivity="Shared", memoryMiB=2000)
-    create(claimed("third"))
-    check(given_by_claim("third")[1] != [gpu], "only another GPU has memory left")
-    remove(*names, "third")
+    claim("over", 1, ON_B, exclusivity="Shared", memoryMiB=2000)
+    create(claimed("over"))
+    check(given_by_claim("over")[1] != [gpu], "only another GPU has memory left")
+    remove(*names, "over")
 
 
 @row
