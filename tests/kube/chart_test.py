@@ -53,6 +53,22 @@ def the_values_of_the_documents_arrive():
 
 
 @test
+def scheduler_and_webhook_name_devices_alike():
+    def arguments(**values):
+        objects = rendered(SCHEDULER, {"webhook.enabled": True, **values})
+        return [one["args"] for one in pod_of(of_kind(objects, "Deployment"))["containers"]]
+
+    for words in arguments():
+        check("--device-naming=index" in words, words)
+    for words in arguments(deviceNaming="uuid"):
+        check("--device-naming=uuid" in words, words)
+    flags = ("--nvidia-visible-devices", "--kubelet-chooses")
+    check(not [word for word in arguments()[1] if word in flags])
+    _, webhook = arguments(**{"webhook.nvidiaVisibleDevices": True, "webhook.kubeletChooses": True})
+    equal([word for word in webhook if word in flags], list(flags))
+
+
+@test
 def without_the_webhook_there_is_one_container_and_no_configuration():
     objects = rendered(SCHEDULER)
     equal([one["name"] for one in pod_of(of_kind(objects, "Deployment"))["containers"]], ["scheduler"])
@@ -99,6 +115,7 @@ def wrong_values_are_refused_with_their_name():
             (SCHEDULER, {"scheduler.name": ""}, "name"),
             (SCHEDULER, {"config.scoringWeights.topologyAlignment": 2}, "topologyAlignment"),
             (SCHEDULER, {"config.placementStrategy": "scattered"}, "placementStrategy"),
+            (SCHEDULER, {"deviceNaming": "name"}, "deviceNaming"),
             (SCHEDULER, {"image.pullPolicy": "Sometimes"}, "pullPolicy"),
             (SCHEDULER, {"resources.limit": {}}, "limit"),
             (CHECK, {"gpuScheduling.schedulingMap": [{"podIndex": 0, "nodeName": "n", "gpuDevices": "0-1"}]},

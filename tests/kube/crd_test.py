@@ -191,6 +191,7 @@ def configurations():
     equal(accepted(config(scoringWeights={"topologyAlignment": 1}))["spec"]["scoringWeights"],
           {"resourceAvailability": 0.4, "topologyAlignment": 1, "domainUtilization": 0.2,
            "historicalPerformance": 0.1})
+    accepted(config(deviceNaming="uuid"))
     accepted(config(schedulerNames=["mine"], leases=False, topology={
         "levels": [{"name": "spine", "labels": ["net/spine"]},
                    {"name": "leaf", "labels": ["net/leaf", "net/rack"]}],
@@ -207,6 +208,7 @@ def configurations():
     refused(config(topology={"domains": [{"name": "a", "parent": "a"}]}),
             "can't be its own parent")
     refused(config(schedulerNames=[]), "spec.schedulerNames")
+    refused(config(deviceNaming="name"), '"index", "uuid"')
 
 
 @test

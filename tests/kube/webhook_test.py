@@ -215,6 +215,67 @@ def the_scheduler_keeps_what_the_webhook_promised():
     scheduler.stop()
 
 
+def seen_inside(one):
+    """The variables of a pod's container with the values that a kubelet gives them."""
+    notes = one["metadata"]["annotations"]
+    return {entry["name"]: entry["value"] if "value" in entry else
+            notes[entry["valueFrom"]["fieldRef"]["fieldPath"].split("'")[1]] for entry in env(one)}
+
+
+def bound_pods(naming, *pods):
+    """Bound by a webhook and a scheduler that name devices in this way, for nodes without a device plugin."""
+    folder = _shared["certs"]
+    webhook = Webhook(cluster(), f"webhook-{naming}", "--tls-cert", str(folder / "tls.crt"), "--tls-key",
+                      str(folder / "tls.key"), "--shutdown-delay", "0", "--device-naming", naming,
+                      "--nvidia-visible-devices", kubeconfig=_shared["account"]).start()
+    register(cluster(), by_url(webhook), _shared["bundle"])
+    literal = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "2"}
+    probe = pod("probe-0", {"gpu-scheduling-map": "0=node1:2"})
+
+    def is_asked():
+        try:
+            got = env(dry_run(probe))
+        except Answer:
+            return False
+        return len(got) == 2 and (literal in got) == (naming == "index")
+
+    wait_for(is_asked, f"the API server asks the webhook that names by {naming}")
+    scheduler = Program(f"scheduler-{naming}", [
+        admission.BINARY, "kube", "--kubeconfig", str(cluster().kubeconfig), "--port", str(free_port()),
+        "--device-naming", naming], cluster().folder).start()
+    created(*pods)
+    got = [cluster().wait_until(f"{PODS}/{one['metadata']['name']}", lambda one: one["spec"].get("nodeName"),
+                                "it is bound") for one in pods]
+    check(f"device_naming={naming}" in scheduler.log.read_text(), "the log says how devices are named")
+    cluster().kubectl("delete", "pods", "--all", "--force")
+    scheduler.stop()
+    webhook.program.stop()
+    return got
+
+
+@test
+def containers_call_their_devices_as_they_see_them():
+    """NVIDIA's runtime shows a container what NVIDIA_VISIBLE_DEVICES names, counted from 0."""
+    cluster().kubectl("delete", "pods", "--all", "--force")
+    if cluster().find("/api/v1/namespaces/gpu-scheduler") is None:
+        cluster().kubectl("create", "namespace", "gpu-scheduler")
+    pods = (pod("mapped-0", {"gpu-scheduling-map": "0=node-1:1,3"}),
+            pod("limited-0", {"gpu-scheduling-map": "0=node-1:2"},
+                resources={"limits": {"nvidia.com/gpu": "1"}}))
+    try:
+        mapped, limited = bound_pods("index", *pods)
+        equal(seen_inside(mapped), {"CUDA_VISIBLE_DEVICES": "0,1", "NVIDIA_VISIBLE_DEVICES": "1,3"})
+        equal(seen_inside(limited), {"CUDA_VISIBLE_DEVICES": "2"}, "its device plugin sets the other")
+        mapped, limited = bound_pods("uuid", *pods)
+        uuids = "GPU-node-1-1,GPU-node-1-3"
+        equal(seen_inside(mapped), {"CUDA_VISIBLE_DEVICES": uuids, "NVIDIA_VISIBLE_DEVICES": uuids})
+        equal(seen_inside(limited), {"CUDA_VISIBLE_DEVICES": "GPU-node-1-2"})
+        equal(mapped["metadata"]["annotations"]["gpu.scheduling/allocated"], "node-1:1,3")
+    finally:
+        register(cluster(), by_url(_shared["webhook"]), _shared["bundle"])
+        wait_for(is_called, "the API server calls the first webhook again")
+
+
 # ---------------------------------------------------------------- what is refused
 
 

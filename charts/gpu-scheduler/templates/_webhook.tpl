@@ -24,6 +24,13 @@
     {{- range .Values.webhook.excludeNamespaces }}
     - --exclude-namespace={{ . }}
     {{- end }}
+    - --device-naming={{ .Values.deviceNaming }}
+    {{- if .Values.webhook.nvidiaVisibleDevices }}
+    - --nvidia-visible-devices
+    {{- end }}
+    {{- if .Values.webhook.kubeletChooses }}
+    - --kubelet-chooses
+    {{- end }}
     {{- with .Values.webhook.extraArgs }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "apps/gpu_scheduler/device_naming_flag.hpp"
 #include "apps/gpu_scheduler/log_flags.hpp"
 #include "apps/gpu_scheduler/own_cluster.hpp"
 #include "apps/gpu_scheduler/wall_clock.hpp"
@@ -32,6 +34,7 @@ constexpr std::size_t kMostWaiting = 100;  // pods that are listed
 struct Flags {
   std::string kubeconfig, context;
   std::vector<std::string> scheduler_names;
+  std::optional<kube::DeviceNaming> device_naming;
   std::string config;
   bool leader_elect = true;
   bool leases = true;
@@ -79,7 +82,7 @@ class Kube {
   std::unique_ptr<kube::Scheduler> scheduler_;
   std::unique_ptr<HttpServer> http_;
   std::atomic<bool> leads_{false};
-  bool led_ = false;  // when look() looked last
+  bool led_ = false;     // when look() looked last
   std::string trouble_;  // as it was said last
 };
 
@@ -94,6 +97,7 @@ Status Kube::read_config() {
   if (!flags_.scheduler_names.empty()) config_.scheduler_names = flags_.scheduler_names;
   if (!flags_.lease_namespace.empty()) config_.lease_namespace = flags_.lease_namespace;
   config_.leases = config_.leases && flags_.leases;
+  config_.device_naming = flags_.device_naming.value_or(config_.device_naming);
   return ok_status();
 }
 
@@ -146,8 +150,9 @@ void Kube::follow(bool does) {
   if (!does) return;
   scheduler_ = std::make_unique<kube::Scheduler>(
       *api_,
-      kube::SchedulerOptions{config_, identity_, flags_.leader_elect,
-                             !flags_.scheduler_names.empty()},
+      kube::SchedulerOptions{
+          config_, identity_, flags_.leader_elect,
+          kube::Given{!flags_.scheduler_names.empty(), flags_.device_naming.has_value()}},
       wall_clock);
   scheduler_->start();
 }
@@ -317,6 +322,7 @@ void add_kube(CLI::App& app, int& exit_code) {
       ->check(CLI::ExistingFile);
   command->add_option("--scheduler-name", flags->scheduler_names,
                       "Names by which pods ask for us; may be given several times");
+  add_device_naming_flag(*command, flags->device_naming);
   command->add_flag("--leader-elect,!--no-leader-elect", flags->leader_elect,
                     "One of several schedulers leads, the others stand by (default)");
   command->add_flag("--leases,!--no-leases", flags->leases,

@@ -3,11 +3,13 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <signal.h>
 
+#include "apps/gpu_scheduler/device_naming_flag.hpp"
 #include "apps/gpu_scheduler/log_flags.hpp"
 #include "apps/gpu_scheduler/webhook_server.hpp"
 
@@ -19,6 +21,7 @@ constexpr std::uint64_t kShortestLifeS = 30, kLongestLifeS = 36'500 * 86'400ULL;
 constexpr std::uint64_t kLongestPauseS = 86'400;
 
 struct Flags : WebhookFlags {
+  std::optional<kube::DeviceNaming> device_naming;
   LogFlags log;
 };
 
@@ -44,7 +47,9 @@ int run(const Flags& flags) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  WebhookServer server(flags);
+  WebhookFlags wanted = flags;
+  wanted.review.naming = flags.device_naming.value_or(wanted.review.naming);
+  WebhookServer server(wanted);
   if (Status started = server.start(); !started) {
     fmt::print(stderr, "gpu-scheduler: {}\n", started.error().message);
     return 1;
@@ -125,6 +130,10 @@ void add_webhook(CLI::App& app, int& exit_code) {
                       "Nothing in it is changed or refused; may be given several times");
   command->add_flag("--nvidia-visible-devices", flags->review.nvidia_visible_devices,
                     "Set NVIDIA_VISIBLE_DEVICES too, for nodes without a device plugin");
+  command->add_flag("--kubelet-chooses", flags->review.kubelet_chooses,
+                    "Set no CUDA_VISIBLE_DEVICES where a limit of nvidia.com/gpu lets a device "
+                    "plugin choose");
+  add_device_naming_flag(*command, flags->device_naming);
   command
       ->add_option("--cufile-path", flags->review.cufile_path,
                    "CUFILE_ENV_PATH_JSON of pods whose claim asks for cuFile")

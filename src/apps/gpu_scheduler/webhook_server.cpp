@@ -140,7 +140,10 @@ Status WebhookServer::use(const webhook::KeyPair& pair) {
     if (!server) return server.error();
     https_ = std::move(*server);
     log_info("admission reviews",
-             {{"address", fmt::format("https://{}:{}", flags_.bind, https_->port())}});
+             {{"address", fmt::format("https://{}:{}", flags_.bind, https_->port())},
+              {"device_naming", kube::word_of(flags_.review.naming)},
+              {"nvidia_visible_devices", flags_.review.nvidia_visible_devices},
+              {"kubelet_chooses", flags_.review.kubelet_chooses}});
   }
   const Result<webhook::CertificateFacts> facts = webhook::read_certificate(pair.certificate);
   if (facts) counts_.certificate_expiry.set(static_cast<double>(facts->not_after.ms) / 1000.0);

@@ -255,7 +255,7 @@ std::string Binder::Impl::binding_of(const PodPlace& place) const {
   binding.resource_version = place.resource_version;
   binding.node = place.node;
   for (const auto& [gpu, holder] : shares_of(place)) binding.gpus.push_back(gpu);
-  binding.visible_devices = place.visible_devices;
+  binding.devices = place.devices;
   if (place.index >= 0)
     set_label(binding.annotations, kIndexAnnotation, std::to_string(place.index));
   if (!place.mig.empty())

@@ -52,7 +52,7 @@ void Desk::begin(Instant now) {
 
 // Nodes lie nowhere while levels change, since their paths are of the old ones.
 Status Desk::configure(const Config& config, std::vector<std::string> levels,
-                       std::vector<std::string> scheduler_names) {
+                       std::vector<std::string> scheduler_names, DeviceNaming naming) {
   Config wanted = config;
   wanted.refuse_never = false;
   if (Status told = tell(SetConfig{wanted}); !told) return told;
@@ -71,6 +71,7 @@ Status Desk::configure(const Config& config, std::vector<std::string> levels,
     CHECK_MSG(told.ok(), told.ok() ? "" : told.error().message);
   }
   options_.scheduler_names = std::move(scheduler_names);
+  options_.naming = naming;
   for (const std::string& uid : pods_by_age()) {
     PodRecord& record = pods_.at(uid);
     const bool was_ours = std::exchange(record.ours, is_ours(record.pod));

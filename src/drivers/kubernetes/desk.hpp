@@ -115,9 +115,9 @@ class Desk {
   void remove_storage_class(const std::string& name);
   void put(PodDisruptionBudget budget);
   void remove_budget(const std::string& key);
-  // Names, weights and levels of another configuration; nodes come anew after it.
+  // What another configuration says; nodes come anew after it.
   Status configure(const Config& config, std::vector<std::string> levels,
-                   std::vector<std::string> scheduler_names);
+                   std::vector<std::string> scheduler_names, DeviceNaming naming);
   void reconsider(const std::string& uid);  // what this pod refers to has changed
   void synced();
 

@@ -35,7 +35,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
     place.gpus = slot.place->gpus;
     place.mig = slot.place->mig;
     if (const auto node = nodes_.find(place.node); node != nodes_.end() && node->second.node)
-      place.visible_devices = visible_devices(place.gpus, *node->second.node, options_.naming);
+      place.devices = device_names(place.gpus, *node->second.node, options_.naming);
     if (gpu.sharing == Sharing::Shared) place.shares = parts_of(gpu, place);
     place.share_group = gpu.pin_group;
     place.index = record.ask.index;

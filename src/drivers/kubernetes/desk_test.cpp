@@ -7,6 +7,7 @@
 
 #include "drivers/kubernetes/binder.hpp"
 #include "drivers/kubernetes/world_test.hpp"
+#include "wire/kube/names.hpp"
 
 namespace gs::kube {
 namespace {
@@ -254,6 +255,19 @@ TEST(Desk, a_pod_that_waits_is_asked_again_when_it_is_changed) {
   world.annotate(first, "test/pin", "n1:1");
   world.play();
   EXPECT_EQ(world.devices(first), std::vector<int>{0}) << "what runs, runs";
+}
+
+TEST(Desk, devices_are_named_as_the_configuration_in_force_says) {
+  World world;
+  world.add_node("n1", 4);
+  const auto devices_of_new_pod = [&](const char* name) {
+    const std::string uid = world.add_pod(name, 2);
+    world.play();
+    return *world.pod(uid).meta.annotation(kVisibleDevicesAnnotation);
+  };
+  EXPECT_EQ(devices_of_new_pod("a"), "0,1");
+  world.configure({"spine", "leaf"}, {"gpu-scheduler"}, DeviceNaming::Uuid);
+  EXPECT_EQ(devices_of_new_pod("b"), "n1-2,n1-3");
 }
 
 TEST(Desk, somebody_elses_lease_sends_the_pod_elsewhere) {

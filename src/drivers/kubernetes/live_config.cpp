@@ -19,7 +19,8 @@ SchedulerConfig LiveConfig::in_force() const {
   SchedulerConfig config = known_.begin()->second;
   config.leases = base_.leases;
   config.lease_namespace = base_.lease_namespace;
-  if (keeps_names_) config.scheduler_names = base_.scheduler_names;
+  if (given_.scheduler_names) config.scheduler_names = base_.scheduler_names;
+  if (given_.device_naming) config.device_naming = base_.device_naming;
   return config;
 }
 

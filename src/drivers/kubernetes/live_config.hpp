@@ -3,7 +3,7 @@
 // then ConfigMaps, each by the name topology-scheduler-config.
 //
 // An object that can't be read changes nothing: what it said before stays in force. Leases, and
-// scheduler names that were given on the command line, are not changed while the scheduler runs.
+// what was given on the command line, are not changed while the scheduler runs.
 #pragma once
 
 #include <map>
@@ -18,10 +18,15 @@ inline constexpr const char* kConfigName = "topology-scheduler-config";
 
 enum class ConfigSource { SchedulerConfig, TopologySchedulerConfig, OwnConfigMap, SystemConfigMap };
 
+// On the command line.
+struct Given {
+  bool scheduler_names = false;
+  bool device_naming = false;
+};
+
 class LiveConfig {
  public:
-  LiveConfig(SchedulerConfig base, bool keeps_names)
-      : base_(std::move(base)), keeps_names_(keeps_names) {}
+  LiveConfig(SchedulerConfig base, Given given) : base_(std::move(base)), given_(given) {}
 
   // Whether the configuration in force may be another one now.
   bool put(ConfigSource source, const Result<SchedulerConfig>& config);
@@ -31,7 +36,7 @@ class LiveConfig {
 
  private:
   const SchedulerConfig base_;
-  const bool keeps_names_;
+  const Given given_;
   std::map<ConfigSource, SchedulerConfig> known_;  // the first counts
 };
 

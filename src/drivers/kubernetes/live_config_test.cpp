@@ -13,7 +13,7 @@ SchedulerConfig with_name(const std::string& name) {
 }
 
 TEST(LiveConfig, objects_count_in_their_order_and_before_the_start) {
-  LiveConfig live(SchedulerConfig{}, false);
+  LiveConfig live(SchedulerConfig{}, {});
   EXPECT_TRUE(live.put(ConfigSource::SystemConfigMap, with_name("map")));
   EXPECT_EQ(live.in_force().scheduler_names.front(), "map");
   EXPECT_TRUE(live.put(ConfigSource::SchedulerConfig, with_name("object")));
@@ -26,17 +26,28 @@ TEST(LiveConfig, objects_count_in_their_order_and_before_the_start) {
 }
 
 TEST(LiveConfig, what_can_not_be_read_changes_nothing) {
-  LiveConfig live(SchedulerConfig{}, false);
+  LiveConfig live(SchedulerConfig{}, {});
   EXPECT_TRUE(live.put(ConfigSource::SchedulerConfig, with_name("good")));
   EXPECT_FALSE(live.put(ConfigSource::SchedulerConfig, invalid("spec: there is no such field")));
   EXPECT_EQ(live.in_force().scheduler_names.front(), "good");
 }
 
 TEST(LiveConfig, leases_and_given_names_stay) {
-  LiveConfig live(SchedulerConfig{}, true);
+  LiveConfig live(SchedulerConfig{}, {true, false});
   EXPECT_TRUE(live.put(ConfigSource::SchedulerConfig, with_name("other")));
   EXPECT_TRUE(live.in_force().leases);
   EXPECT_EQ(live.in_force().scheduler_names.front(), "gpu-scheduler");
+}
+
+TEST(LiveConfig, says_how_devices_are_named_unless_the_command_line_does) {
+  SchedulerConfig uuids;
+  uuids.device_naming = DeviceNaming::Uuid;
+  LiveConfig live(SchedulerConfig{}, {});
+  EXPECT_TRUE(live.put(ConfigSource::SchedulerConfig, uuids));
+  EXPECT_EQ(live.in_force().device_naming, DeviceNaming::Uuid);
+  LiveConfig given(uuids, {false, true});
+  EXPECT_TRUE(given.put(ConfigSource::SchedulerConfig, SchedulerConfig{}));
+  EXPECT_EQ(given.in_force().device_naming, DeviceNaming::Uuid);
 }
 
 }  // namespace

@@ -449,7 +449,7 @@ std::string Objects::adapters(const PodPlace& place) const {
   return text;
 }
 
-std::string Objects::instances(const PodPlace& place) const {
+DeviceNames Objects::instances(const PodPlace& place) const {
   const auto report = reports_.find(place.node);
   std::string text;
   std::set<std::string> named;
@@ -463,7 +463,7 @@ std::string Objects::instances(const PodPlace& place) const {
             one = device.mig_uuids[i];
     if (named.insert(one).second) text.append(text.empty() ? "" : ",").append(one);
   }
-  return text;
+  return {text, text};
 }
 
 std::vector<SharedNode> Objects::set_config(SchedulerConfig config) {

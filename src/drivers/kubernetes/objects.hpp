@@ -60,8 +60,8 @@ class Objects {
   std::map<std::string, std::vector<int>> in_use(const std::string& node) const;
   // The network adapters nearest to these devices, as NCCL_IB_HCA takes them: "mlx5_0,mlx5_1".
   std::string adapters(const PodPlace& place) const;
-  // Instances as CUDA_VISIBLE_DEVICES takes them: their UUIDs; the GPU's id where one is not known.
-  std::string instances(const PodPlace& place) const;
+  // Instances by their UUIDs, which are right everywhere; the GPU's id where one is not known.
+  DeviceNames instances(const PodPlace& place) const;
 
   const SchedulerConfig& config() const { return config_; }
   // All nodes as the new configuration reads them.

@@ -428,11 +428,11 @@ TEST(Objects, an_instance_is_named_by_its_uuid_where_that_is_known) {
   PodPlace place;
   place.node = "n";
   place.mig = {{1, "1g.10gb", 1}, {1, "1g.10gb", 0}};
-  EXPECT_EQ(objects.instances(place), "MIG-b,MIG-a");
+  EXPECT_EQ(objects.instances(place), (DeviceNames{"MIG-b,MIG-a", "MIG-b,MIG-a"}));
   place.mig = {{1, "2g.20gb", 2}};
-  EXPECT_EQ(objects.instances(place), "1");
+  EXPECT_EQ(objects.instances(place).on_node, "1");
   place.node = "elsewhere";
-  EXPECT_EQ(objects.instances(place), "1");
+  EXPECT_EQ(objects.instances(place).on_node, "1");
 }
 
 }  // namespace

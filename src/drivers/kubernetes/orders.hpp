@@ -9,6 +9,7 @@
 
 #include "model/command.hpp"
 #include "wire/kube/claim.hpp"
+#include "wire/kube/device_names.hpp"
 #include "wire/kube/tenant.hpp"
 
 namespace gs::kube {
@@ -42,7 +43,7 @@ struct PodPlace {
   std::string node;
   std::vector<int> gpus;
   std::vector<MigPlace> mig;
-  std::string visible_devices;        // what CUDA_VISIBLE_DEVICES will be
+  DeviceNames devices;                // as the pod's environment has them
   std::vector<GpuShare> shares;       // of each of `gpus`; empty: whole GPUs
   std::string share_group;            // whole GPUs are shared with pods of this; empty: with nobody
   int index = -1;                     // among its siblings; -1: none

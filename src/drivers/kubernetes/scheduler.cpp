@@ -18,6 +18,7 @@ DeskOptions desk_options(const SchedulerOptions& options) {
   desk.config = options.config.engine;
   for (const TopologyLevel& level : options.config.levels) desk.levels.push_back(level.name);
   desk.scheduler_names = options.config.scheduler_names;
+  desk.naming = options.config.device_naming;
   desk.leases = options.config.leases;
   desk.alone = options.alone;
   return desk;
@@ -29,7 +30,7 @@ Scheduler::Scheduler(Api& api, SchedulerOptions options, Clock clock)
     : api_(api),
       options_(std::move(options)),
       clock_(std::move(clock)),
-      live_config_(options_.config, options_.keeps_names),
+      live_config_(options_.config, options_.given),
       objects_(options_.config),
       desk_(desk_options(options_), [this](const Pod& pod) { return objects_.ask(pod); }) {
   BinderOptions binder{options_.config.leases, options_.config.lease_namespace, options_.identity};
@@ -75,7 +76,8 @@ void Scheduler::begin_if_ready() {
   }
   if (!leads_) return log_info("everything has been listed; standing by");
   desk_.synced();
-  log_info("everything has been listed; scheduling begins");
+  log_info("everything has been listed; scheduling begins",
+           {{"device_naming", word_of(live_config_.in_force().device_naming)}});
   while (!unsaid_.empty()) say_config(unsaid_.begin()->first);
 }
 
@@ -178,7 +180,7 @@ void Scheduler::turn(std::vector<News> news) {
     if (auto* bind = std::get_if<Bind>(&order))
       for (PodPlace& place : bind->pods) {
         place.adapters = objects_.adapters(place);
-        if (!place.mig.empty()) place.visible_devices = objects_.instances(place);
+        if (!place.mig.empty()) place.devices = objects_.instances(place);
       }
   }
   carry_out(std::move(orders));

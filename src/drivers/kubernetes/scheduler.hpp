@@ -29,9 +29,9 @@ namespace gs::kube {
 
 struct SchedulerOptions {
   SchedulerConfig config;
-  std::string identity;      // unique among schedulers
-  bool alone = true;         // leader election is on
-  bool keeps_names = false;  // those of the command line
+  std::string identity;  // unique among schedulers
+  bool alone = true;     // leader election is on
+  Given given;
 };
 
 class Scheduler {
@@ -105,7 +105,7 @@ class Scheduler {
   };
   std::map<ConfigSource, ConfigWords> unsaid_;  // until we lead
   bool leads_ = false;
-  std::size_t not_listed_ = 0;  // sources
+  std::size_t not_listed_ = 0;      // sources
   std::unique_ptr<Binder> binder_;  // of the loop
   std::unique_ptr<Teller> teller_;  // of the loop
   std::vector<std::unique_ptr<Source>> sources_;

@@ -98,14 +98,14 @@ void Scheduler::apply_config() {
   const SchedulerConfig config = live_config_.in_force();
   std::vector<std::string> levels;
   for (const TopologyLevel& level : config.levels) levels.push_back(level.name);
-  if (const Status taken =
-          desk_.configure(config.engine, std::move(levels), config.scheduler_names);
+  if (const Status taken = desk_.configure(config.engine, std::move(levels), config.scheduler_names,
+                                           config.device_naming);
       !taken) {
     log_warn("the engine does not take a configuration", {{"error", taken.error().message}});
     return;
   }
   for (SharedNode& node : objects_.set_config(config)) put_node(std::move(node));
-  log_info("another configuration is in force");
+  log_info("another configuration is in force", {{"device_naming", word_of(config.device_naming)}});
 }
 
 // On the loop. Whoever wrote it reads there whether it holds.

@@ -195,10 +195,11 @@ void World::put(const PodDisruptionBudget& budget) {
   tell_all([budget](Desk& desk) { desk.put(budget); });
 }
 
-void World::configure(const std::vector<std::string>& levels,
-                      const std::vector<std::string>& names) {
-  tell_all(
-      [levels, names](Desk& desk) { EXPECT_TRUE(desk.configure(Config{}, levels, names).ok()); });
+void World::configure(const std::vector<std::string>& levels, const std::vector<std::string>& names,
+                      DeviceNaming naming) {
+  tell_all([levels, names, naming](Desk& desk) {
+    EXPECT_TRUE(desk.configure(Config{}, levels, names, naming).ok());
+  });
 }
 
 std::string World::add_pod(const std::string& name, int gpus, const std::string& gang,
@@ -491,6 +492,7 @@ void World::bind_one(const std::shared_ptr<BindState>& state, std::size_t index)
     it->second.node_name = place.node;
     set_label(it->second.meta.annotations, kAllocatedAnnotation,
               allocated_text(place.node, place.gpus));
+    set_label(it->second.meta.annotations, kVisibleDevicesAnnotation, place.devices.on_node);
     changed(it->second);
   }
   if (result.failure != BindFailure::None)

@@ -48,7 +48,8 @@ class World {
   // A pod that takes a part of one GPU; 0: follows from the other.
   std::string add_shared(const std::string& name, int milli, std::int64_t memory_mib);
   void put(const PodDisruptionBudget& budget);
-  void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names);
+  void configure(const std::vector<std::string>& levels, const std::vector<std::string>& names,
+                 DeviceNaming naming = DeviceNaming::Index);
   void end_pod(const std::string& uid, PodPhase phase);
   void remove_pod(const std::string& uid);
   // As its controller does: beside one that is on its way out, or in the place of one.

@@ -71,8 +71,13 @@ kube::AdmissionResponse Reviewer::decide(const Case& one, const std::string& cla
       context.claim = known;
       return kube::validate(one.request, context);
     }
-    kube::MutateOptions options{options_.scheduler_names, known, options_.nvidia_visible_devices,
-                                options_.cufile_path};
+    kube::MutateOptions options;
+    options.scheduler_names = options_.scheduler_names;
+    options.claim = known;
+    options.nvidia_visible_devices = options_.nvidia_visible_devices;
+    options.kubelet_chooses = options_.kubelet_chooses;
+    options.naming = options_.naming;
+    options.cufile_path = options_.cufile_path;
     kube::AdmissionResponse response = kube::mutate(one.request, options);
     if (response.allowed && known == nullptr && !claim_name.empty())
       response.warnings.push_back(without_claim(one.request, claim_name, claim));

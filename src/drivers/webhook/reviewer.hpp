@@ -22,6 +22,8 @@ struct ReviewerOptions {
   std::vector<std::string> scheduler_names;
   std::vector<std::string> excluded_namespaces;  // nothing in them is changed or refused
   bool nvidia_visible_devices = false;
+  bool kubelet_chooses = false;
+  kube::DeviceNaming naming = kube::DeviceNaming::Index;
   std::string cufile_path = kube::MutateOptions{}.cufile_path;
 };
 

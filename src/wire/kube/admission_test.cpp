@@ -108,6 +108,76 @@ TEST(Mutate, the_map_gives_the_literal_where_the_index_is_known) {
   EXPECT_FALSE(mutate_pod(pod.dump(), {}).ok());
 }
 
+// The environment of container b of kPod, as "NAME=value" or "NAME<annotation".
+std::vector<std::string> devices_of_b(const Json& pod, const MutateOptions& options) {
+  std::vector<std::string> lines;
+  const Json changed = patched(pod.dump(), options);
+  for (const Json& entry : changed["spec"]["containers"][1].value("env", Json::array())) {
+    std::string line = entry["name"];
+    if (entry.contains("value")) {
+      line += "=" + entry["value"].get<std::string>();
+    } else {
+      const std::string path = entry["valueFrom"]["fieldRef"]["fieldPath"];
+      const std::size_t from = path.find('/') + 1;
+      line += "<" + path.substr(from, path.rfind('\'') - from);
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+using Lines = std::vector<std::string>;
+
+Json with_limit(Json pod) {
+  pod["spec"]["containers"][1]["resources"]["limits"]["nvidia.com/gpu"] = "2";
+  return pod;
+}
+
+TEST(Mutate, a_container_that_is_narrowed_to_its_devices_calls_them_as_it_sees_them) {
+  const Json pod = parse_json(kPod).value();
+  MutateOptions options;
+  options.nvidia_visible_devices = true;
+  EXPECT_EQ(devices_of_b(pod, options), (Lines{"CUDA_VISIBLE_DEVICES<container-devices",
+                                               "NVIDIA_VISIBLE_DEVICES<visible-devices"}));
+  EXPECT_EQ(devices_of_b(with_limit(pod), options), Lines{"CUDA_VISIBLE_DEVICES<visible-devices"})
+      << "its device plugin sets NVIDIA_VISIBLE_DEVICES";
+
+  Json mapped = pod;
+  mapped["metadata"]["annotations"] = {{"gpu-scheduling-map", "1=node2:2,3\n"}};
+  EXPECT_EQ(devices_of_b(mapped, options),
+            (Lines{"CUDA_VISIBLE_DEVICES=0,1", "NVIDIA_VISIBLE_DEVICES=2,3"}));
+  const auto second = mutate_pod(patched(mapped.dump(), options).dump(), options);
+  EXPECT_TRUE(second->patch.empty() && second->warnings.empty());
+
+  Json own = pod;
+  own["spec"]["containers"][1]["env"] = {{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "all"}}};
+  EXPECT_EQ(devices_of_b(own, options),
+            (Lines{"CUDA_VISIBLE_DEVICES<visible-devices", "NVIDIA_VISIBLE_DEVICES=all"}));
+  EXPECT_EQ(mutate_pod(own.dump(), options)->warnings.size(), 1U);
+}
+
+TEST(Mutate, ids_of_a_map_are_no_literals_where_devices_have_uuids) {
+  Json pod = parse_json(kPod).value();
+  pod["metadata"]["annotations"] = {{"gpu-scheduling-map", "1=node2:2,3\n"}};
+  MutateOptions options;
+  options.naming = DeviceNaming::Uuid;
+  EXPECT_EQ(devices_of_b(pod, options), Lines{"CUDA_VISIBLE_DEVICES<visible-devices"});
+  options.nvidia_visible_devices = true;
+  EXPECT_EQ(devices_of_b(pod, options), (Lines{"CUDA_VISIBLE_DEVICES<container-devices",
+                                               "NVIDIA_VISIBLE_DEVICES<visible-devices"}));
+  pod["metadata"]["annotations"] = {{"gpu-scheduling-map", "1=node2"}};
+  EXPECT_FALSE(mutate_pod(pod.dump(), options).ok()) << "what is wrong is refused all the same";
+}
+
+TEST(Mutate, names_no_devices_where_the_kubelet_chooses_them) {
+  const Json pod = parse_json(kPod).value();
+  MutateOptions options;
+  EXPECT_EQ(devices_of_b(with_limit(pod), options), Lines{"CUDA_VISIBLE_DEVICES<visible-devices"});
+  options.kubelet_chooses = true;
+  EXPECT_EQ(devices_of_b(with_limit(pod), options), Lines{});
+  EXPECT_EQ(devices_of_b(pod, options), Lines{"CUDA_VISIBLE_DEVICES<visible-devices"})
+      << "nobody gives it any";
+}
+
 TEST(Mutate, keeps_what_the_user_set_and_says_so) {
   Json pod = parse_json(kPod).value();
   pod["spec"]["containers"][1]["env"] = {{{"name", "CUDA_VISIBLE_DEVICES"}, {"value", "7"}}};

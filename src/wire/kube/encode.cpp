@@ -60,29 +60,13 @@ Json allocation_json(const ClaimAllocation& one) {
 
 }  // namespace
 
-std::string visible_devices(const std::vector<int>& gpus, const gs::Node& node,
-                            DeviceNaming naming) {
-  std::string text;
-  int position = 0;
-  for (const int id : gpus) {
-    text += text.empty() ? "" : ",";
-    const bool known = id >= 0 && id < static_cast<int>(node.gpus.size());
-    const std::string& uuid = known ? node.gpus[static_cast<std::size_t>(id)].uuid : std::string();
-    if (naming == DeviceNaming::Uuid && !uuid.empty())
-      text += uuid;
-    else
-      text += std::to_string(naming == DeviceNaming::Renumbered ? position : id);
-    ++position;
-  }
-  return text;
-}
-
 std::string encode_binding(const Binding& binding) {
   Json annotations = Json::object();
   for (const auto& [name, value] : binding.annotations) annotations[name] = value;
   if (!binding.gpus.empty()) {
     annotations[kAllocatedAnnotation] = allocated_text(binding.node, binding.gpus);
-    annotations[kVisibleDevicesAnnotation] = binding.visible_devices;
+    annotations[kVisibleDevicesAnnotation] = binding.devices.on_node;
+    annotations[kContainerDevicesAnnotation] = binding.devices.in_container;
   }
   Json meta = {{"name", binding.pod}, {"namespace", binding.ns}};
   if (!binding.uid.empty()) meta["uid"] = binding.uid;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "model/node.hpp"
 #include "wire/kube/claim.hpp"
+#include "wire/kube/device_names.hpp"
 #include "wire/kube/lease.hpp"
 #include "wire/kube/node_status.hpp"
 #include "wire/kube/tenant.hpp"
@@ -19,21 +19,12 @@ inline constexpr const char* kMergePatchType = "application/merge-patch+json";
 inline constexpr const char* kStrategicPatchType = "application/strategic-merge-patch+json";
 inline constexpr const char* kApplyType = "application/apply-patch+yaml";
 
-// How devices are called in CUDA_VISIBLE_DEVICES.
-enum class DeviceNaming : std::uint8_t {
-  Index,       // "0,1": as on the node
-  Uuid,        // "GPU-...,GPU-...": right whatever the container sees
-  Renumbered,  // "0,1": counted anew, where the container sees its own devices only
-};
-std::string visible_devices(const std::vector<int>& gpus, const gs::Node& node,
-                            DeviceNaming naming);
-
 struct Binding {
   std::string pod, ns, uid;  // uid: of the pod that was decided about; another one is not bound
   std::string node;
-  std::vector<int> gpus;        // empty: no GPU annotations
-  std::string visible_devices;  // see above
-  Labels annotations;           // further ones
+  std::vector<int> gpus;  // empty: no GPU annotations
+  DeviceNames devices;
+  Labels annotations;  // further ones
   // As the pod was when that was decided: refused if it was changed since. Empty: whatever it is.
   std::string resource_version = {};
 };

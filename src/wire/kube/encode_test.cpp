@@ -14,26 +14,17 @@ Json parsed(const std::string& text) { return parse_json(text).value(); }
 
 TEST(KubeEncode, a_binding_carries_the_allocation) {
   Binding binding{
-      "p", "ml", "u-1", "node-b", {0, 1}, "GPU-a,GPU-b", {{"gpu.scheduling/index", "3"}}};
+      "p", "ml", "u-1", "node-b", {2, 3}, {"2,3", "0,1"}, {{"gpu.scheduling/index", "3"}}};
   const Json json = parsed(encode_binding(binding));
   EXPECT_EQ(json, parsed(R"({"apiVersion":"v1","kind":"Binding","metadata":{"name":"p",
-    "namespace":"ml","uid":"u-1","annotations":{"gpu.scheduling/allocated":"node-b:0,1",
-    "gpu.scheduling/visible-devices":"GPU-a,GPU-b","gpu.scheduling/index":"3"}},
+    "namespace":"ml","uid":"u-1","annotations":{"gpu.scheduling/allocated":"node-b:2,3",
+    "gpu.scheduling/visible-devices":"2,3","gpu.scheduling/container-devices":"0,1",
+    "gpu.scheduling/index":"3"}},
     "target":{"apiVersion":"v1","kind":"Node","name":"node-b"}})"));
   binding.resource_version = "41";
   EXPECT_EQ(parsed(encode_binding(binding))["metadata"]["resourceVersion"], "41");
-  EXPECT_FALSE(parsed(encode_binding({"p", "ml", "u", "n", {}, "", {}}))["metadata"].contains(
+  EXPECT_FALSE(parsed(encode_binding({"p", "ml", "u", "n", {}, {}, {}}))["metadata"].contains(
       "annotations"));
-}
-
-TEST(KubeEncode, devices_are_named_as_the_container_sees_them) {
-  gs::Node node;
-  node.gpus.resize(4);
-  node.gpus[2].uuid = "GPU-2";
-  EXPECT_EQ(visible_devices({2, 3}, node, DeviceNaming::Index), "2,3");
-  EXPECT_EQ(visible_devices({2}, node, DeviceNaming::Uuid), "GPU-2");
-  EXPECT_EQ(visible_devices({3}, node, DeviceNaming::Uuid), "3") << "no UUID is known";
-  EXPECT_EQ(visible_devices({2, 3}, node, DeviceNaming::Renumbered), "0,1");
 }
 
 TEST(KubeEncode, a_lease_is_read_back) {

@@ -1,6 +1,7 @@
 #include "wire/kube/mutate.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "wire/kube/names.hpp"
@@ -21,45 +22,27 @@ Json literal(const char* name, std::string value) {
   return {{"name", name}, {"value", std::move(value)}};
 }
 
-std::string ids_text(const std::vector<int>& ids) {
-  const std::string text = allocated_text("", ids);
-  return text.substr(1);
-}
-
 // The devices, where something says them already: the allocation of a pod that is bound, or the
 // pod's line of the map. On a pod that is not bound an allocation is a leftover of the pod that it
 // was copied from.
-Result<std::string> known_devices(const Pod& pod) {
+Result<std::optional<DeviceNames>> known_devices(const Pod& pod, DeviceNaming naming) {
+  using Known = std::optional<DeviceNames>;
   const std::string* allocated = pod.meta.annotation(kAllocatedAnnotation);
   if (allocated != nullptr && !pod.node_name.empty()) {
     const Result<Allocated> read = parse_allocated(*allocated);
     if (!read)
       return invalid(std::string("annotation ") + kAllocatedAnnotation + ": " +
                      read.error().message);
-    return ids_text(read->gpus);
+    return Known(names_by_index(read->gpus));
   }
   const std::string* text = pod.meta.annotation(kMapAnnotation);
   const std::optional<int> index = pod_index(pod.meta);
-  if (text == nullptr || !index) return std::string();
+  if (text == nullptr || !index) return Known();
   const Result<SchedulingMap> map = parse_scheduling_map(*text);
   if (!map) return map.error();
   const MapEntry* entry = map->find(*index);
-  return entry == nullptr ? std::string() : ids_text(entry->gpus);
-}
-
-Environment wanted(const MutateOptions& options, const std::string& devices) {
-  const auto visible = [&](const char* name) {
-    return devices.empty() ? from_annotation(name, kVisibleDevicesAnnotation)
-                           : literal(name, devices);
-  };
-  Environment all = {visible("CUDA_VISIBLE_DEVICES")};
-  if (options.nvidia_visible_devices) all.push_back(visible("NVIDIA_VISIBLE_DEVICES"));
-  if (options.claim == nullptr) return all;
-  if (options.claim->rdma != Wish::None)
-    all.push_back(from_annotation("NCCL_IB_HCA", kHcaAnnotation));
-  if (options.claim->cufile != Wish::None)
-    all.push_back(literal("CUFILE_ENV_PATH_JSON", options.cufile_path));
-  return all;
+  if (entry == nullptr || naming != DeviceNaming::Index) return Known();
+  return Known(names_by_index(entry->gpus));
 }
 
 // The text of a field; empty where it is none.
@@ -94,15 +77,53 @@ bool has_device_limit(const Json& container) {
   });
 }
 
+Json devices_on_node(const char* name, const std::optional<DeviceNames>& known) {
+  return known ? literal(name, known->on_node) : from_annotation(name, kVisibleDevicesAnnotation);
+}
+
+Json devices_in_container(const char* name, const std::optional<DeviceNames>& known) {
+  return known ? literal(name, known->in_container)
+               : from_annotation(name, kContainerDevicesAnnotation);
+}
+
+// By what the container sees. A user's own NVIDIA_VISIBLE_DEVICES is kept: then it is not narrowed
+// by us.
+void add_devices(const Json& container, const Json& env, const MutateOptions& options,
+                 const std::optional<DeviceNames>& known, Environment& all) {
+  if (has_device_limit(container)) {
+    if (!options.kubelet_chooses) all.push_back(devices_on_node("CUDA_VISIBLE_DEVICES", known));
+    return;
+  }
+  if (!options.nvidia_visible_devices)
+    return all.push_back(devices_on_node("CUDA_VISIBLE_DEVICES", known));
+  const Json narrowing = devices_on_node("NVIDIA_VISIBLE_DEVICES", known);
+  const Json* own = find_entry(env, "NVIDIA_VISIBLE_DEVICES");
+  const bool is_narrowed = own == nullptr || same_value(*own, narrowing);
+  all.push_back(is_narrowed ? devices_in_container("CUDA_VISIBLE_DEVICES", known)
+                            : devices_on_node("CUDA_VISIBLE_DEVICES", known));
+  all.push_back(narrowing);
+}
+
+Environment wanted(const Json& container, const Json& env, const MutateOptions& options,
+                   const std::optional<DeviceNames>& known) {
+  Environment all;
+  add_devices(container, env, options, known, all);
+  if (options.claim == nullptr) return all;
+  if (options.claim->rdma != Wish::None)
+    all.push_back(from_annotation("NCCL_IB_HCA", kHcaAnnotation));
+  if (options.claim->cufile != Wish::None)
+    all.push_back(literal("CUFILE_ENV_PATH_JSON", options.cufile_path));
+  return all;
+}
+
 // Entries go to the front: those of the user may refer to them.
-void patch_container(const Json& container, const std::string& path, const Environment& all,
-                     Mutation& mutation) {
+void patch_container(const Json& container, const std::string& path, const MutateOptions& options,
+                     const std::optional<DeviceNames>& known, Mutation& mutation) {
   const bool has_env = container.contains("env") && container["env"].is_array();
   const Json env = has_env ? container["env"] : Json::array();
   Json missing = Json::array();
-  for (const Json& entry : all) {
+  for (const Json& entry : wanted(container, env, options, known)) {
     const std::string name = entry["name"];
-    if (name == "NVIDIA_VISIBLE_DEVICES" && has_device_limit(container)) continue;
     const Json* own = find_entry(env, name);
     if (own == nullptr)
       missing.push_back(entry);
@@ -139,17 +160,17 @@ Result<Mutation> mutate_pod(std::string_view text, const MutateOptions& options)
   const Result<Pod> pod = decode_new_pod(text);
   if (!pod) return pod.error();
   if (!is_ours(*pod, options.scheduler_names)) return mutation;
-  const Result<std::string> devices = known_devices(*pod);
-  if (!devices) return devices.error();
+  const Result<std::optional<DeviceNames>> known = known_devices(*pod, options.naming);
+  if (!known) return known.error();
   const Result<Json> json = parse_json(text);
   if (!json) return json.error();
-  const Environment all = wanted(options, *devices);
   for (const char* list : {"initContainers", "containers"}) {
     const Json::json_pointer at(std::string("/spec/") + list);
     if (!json->contains(at) || !(*json)[at].is_array()) continue;
     const Json& containers = (*json)[at];
     for (std::size_t i = 0; i < containers.size(); ++i)
-      patch_container(containers[i], at.to_string() + "/" + std::to_string(i), all, mutation);
+      patch_container(containers[i], at.to_string() + "/" + std::to_string(i), options, *known,
+                      mutation);
   }
   return mutation;
 }

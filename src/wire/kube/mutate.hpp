@@ -1,6 +1,10 @@
 // What the webhook puts into the containers of a new pod. A pod's environment can't change later,
 // so it refers to annotations that the scheduler's Binding writes before the pod starts; where the
 // devices are known at creation already, it is the literal value.
+//
+// CUDA_VISIBLE_DEVICES speaks of what the container sees. Where it is narrowed to the pod's devices
+// by NVIDIA_VISIBLE_DEVICES, they are named as in there; where a device plugin chooses, it is left
+// out.
 #pragma once
 
 #include <string>
@@ -11,6 +15,7 @@
 #include "wire/json_reader.hpp"
 #include "wire/kube/admission.hpp"
 #include "wire/kube/claim.hpp"
+#include "wire/kube/device_names.hpp"
 #include "wire/kube/pod.hpp"
 
 namespace gs::kube {
@@ -21,6 +26,10 @@ struct MutateOptions {
   // Also NVIDIA_VISIBLE_DEVICES, for the NVIDIA container runtime without a device plugin; only for
   // containers without a limit of nvidia.com/gpu, whose device plugin sets it itself.
   bool nvidia_visible_devices = false;
+  // A container with such a limit sees what the kubelet's device plugin chose, and nothing else.
+  bool kubelet_chooses = false;
+  // The scheduler's. A map's ids are literal values only where devices are named by index.
+  DeviceNaming naming = DeviceNaming::Index;
   std::string cufile_path = "/etc/cufile.json";
 };
 

@@ -14,6 +14,8 @@ inline constexpr const char* kPreferredDomainAnnotation = "topology.scheduler/pr
 // --- on pods, by the scheduler, in the Binding ---
 inline constexpr const char* kAllocatedAnnotation = "gpu.scheduling/allocated";
 inline constexpr const char* kVisibleDevicesAnnotation = "gpu.scheduling/visible-devices";
+// The same devices, as a container calls them that sees no others.
+inline constexpr const char* kContainerDevicesAnnotation = "gpu.scheduling/container-devices";
 inline constexpr const char* kIndexAnnotation = "gpu.scheduling/index";  // of the map
 // Changed to stop a Binding that is under way, before the pod's lease is broken.
 inline constexpr const char* kLeaseBrokenAnnotation = "gpu.scheduling/lease-broken";

@@ -91,6 +91,7 @@ void read_spec(ObjectReader& in, SchedulerConfig& config) {
   read_switches(in, config.engine);
   if (in.optional("schedulerNames", config.scheduler_names) && config.scheduler_names.empty())
     in.fail("schedulerNames", "must name at least one scheduler");
+  in.one_of("deviceNaming", config.device_naming, kDeviceNamings);
   in.optional("leases", config.leases);
   if (in.optional("leaseNamespace", config.lease_namespace) && config.lease_namespace.empty())
     in.fail("leaseNamespace", "must not be empty");

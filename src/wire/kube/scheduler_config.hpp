@@ -9,6 +9,7 @@
 #include "model/config.hpp"
 #include "model/node.hpp"
 #include "wire/json_reader.hpp"
+#include "wire/kube/device_names.hpp"
 #include "wire/kube/meta.hpp"
 
 namespace gs::kube {
@@ -36,6 +37,7 @@ struct SchedulerConfig {
   std::vector<NamedDomain> domains;
   bool leases = true;
   std::string lease_namespace = "gpu-scheduler";
+  DeviceNaming device_naming = DeviceNaming::Index;
 
   SchedulerConfig();  // levels spine and leaf
 };

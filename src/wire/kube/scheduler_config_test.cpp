@@ -49,6 +49,13 @@ TEST(SchedulerConfig, the_documented_examples_are_read) {
   EXPECT_EQ(resource->engine.weights.domain_utilization, 1.0);
 }
 
+TEST(SchedulerConfig, says_how_devices_are_named) {
+  const std::string head = "apiVersion: topology.scheduler/v1alpha1\nkind: SchedulerConfig\n";
+  EXPECT_EQ(scheduler_config_of_yaml(head + "spec: {}\n")->device_naming, DeviceNaming::Index);
+  EXPECT_EQ(scheduler_config_of_yaml(head + "spec: {deviceNaming: uuid}\n")->device_naming,
+            DeviceNaming::Uuid);
+}
+
 TEST(SchedulerConfig, of_a_stock_scheduler_names_the_profiles) {
   const std::string head =
       "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
@@ -72,6 +79,8 @@ TEST(SchedulerConfig, is_refused_with_field_and_rule) {
   EXPECT_EQ(error_of("{placementStrategy: tight}"),
             "spec.placementStrategy must be one of balanced, consolidated, distributed; got "
             "'tight'");
+  EXPECT_EQ(error_of("{deviceNaming: name}"),
+            "spec.deviceNaming must be one of index, uuid; got 'name'");
   EXPECT_EQ(error_of("{topology: {domains: [{name: leaf-1, parent: spine-1}]}}"),
             "spec.topology.domains 'leaf-1' has the parent 'spine-1', which must be listed before "
             "it");
