@@ -395,6 +395,7 @@ def all_pods_of_a_job_set_start_together():
 
 CONFIG_MAPS = "/api/v1/namespaces/gpu-scheduler/configmaps"
 CONFIGS = "/apis/topology.scheduler/v1alpha1/schedulerconfigs"
+TOPOLOGY_CONFIGS = "/apis/topology.scheduler/v1alpha1/topologyschedulerconfigs"
 
 
 def config(kind, names, **spec):
@@ -431,6 +432,52 @@ def a_configuration_is_taken_over_while_the_scheduler_runs():
                          lambda one: one.get("status", {}).get("accepted") is True, "it is said to hold")
     delete("by-map", "by-object")
     cluster().request("DELETE", f"{CONFIGS}/topology-scheduler-config")
+
+
+def notes_about(one, reason):
+    uid = one["metadata"]["uid"]
+    return [event["note"] for event in events(reason) if event["regarding"]["uid"] == uid]
+
+
+def config_status(path, **wanted):
+    cluster().wait_until(f"{path}/topology-scheduler-config",
+                         lambda one: one.get("status", {}).items() >= wanted.items(),
+                         f"its status says {wanted}")
+
+
+@test
+def whoever_is_outranked_is_told_so_and_later_that_it_holds():
+    outranked = "outranked by SchedulerConfig topology-scheduler-config"
+    path = f"{CONFIG_MAPS}/topology-scheduler-config"
+    if cluster().find(path):
+        cluster().request("DELETE", path)
+    one = cluster().request("POST", CONFIG_MAPS, config_map(json.dumps(config("SchedulerConfig", []))))
+    wait_for(lambda: "in force" in notes_about(one, "ConfigurationTaken"), "the map holds")
+    cluster().request("POST", CONFIGS, config("SchedulerConfig", []))
+    wait_for(lambda: f"{outranked}; it was in force" in notes_about(one, "ConfigurationOutranked"),
+             "the map is told that it holds no more")
+    cluster().request("POST", TOPOLOGY_CONFIGS, config("TopologySchedulerConfig", []))
+    config_status(TOPOLOGY_CONFIGS, accepted=True, inForce=False, message=outranked)
+    config_status(CONFIGS, accepted=True, inForce=True, message="in force")
+    cluster().request("DELETE", f"{CONFIGS}/topology-scheduler-config")
+    config_status(TOPOLOGY_CONFIGS, accepted=True, inForce=True, message="in force")
+    cluster().request("DELETE", f"{TOPOLOGY_CONFIGS}/topology-scheduler-config")
+    wait_for(lambda: any(note.startswith("in force; it was outranked")
+                         for note in notes_about(one, "ConfigurationTaken")),
+             "the map is told that it holds again")
+    cluster().request("DELETE", path)
+
+
+@test
+def names_of_the_command_line_stay_and_the_object_says_so():
+    scheduled.scheduler().program.stop()
+    named = scheduled.start_scheduler("named", "--scheduler-name", "gpu-scheduler")
+    cluster().request("POST", CONFIGS, config("SchedulerConfig", ["object-scheduler"]))
+    config_status(CONFIGS, accepted=True, inForce=True,
+                  message="in force, except for schedulerNames (--scheduler-name counts more)")
+    cluster().request("DELETE", f"{CONFIGS}/topology-scheduler-config")
+    named.program.stop()
+    scheduled.start_scheduler()
 
 
 @test

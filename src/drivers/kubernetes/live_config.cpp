@@ -1,6 +1,34 @@
 #include "drivers/kubernetes/live_config.hpp"
 
+#include <utility>
+#include <vector>
+
 namespace gs::kube {
+namespace {
+
+// What an object says beyond the usual, and is not taken.
+template <typename T>
+bool is_missed(T SchedulerConfig::*field, const SchedulerConfig& said,
+               const SchedulerConfig& holds) {
+  return said.*field != SchedulerConfig{}.*field && said.*field != holds.*field;
+}
+
+std::string exceptions(const SchedulerConfig& said, const SchedulerConfig& holds) {
+  using Config = SchedulerConfig;
+  const std::pair<bool, const char*> fields[] = {
+      {is_missed(&Config::scheduler_names, said, holds),
+       "schedulerNames (--scheduler-name counts more)"},
+      {is_missed(&Config::device_naming, said, holds),
+       "deviceNaming (--device-naming counts more)"},
+      {is_missed(&Config::leases, said, holds), "leases (with a restart only)"},
+      {is_missed(&Config::lease_namespace, said, holds), "leaseNamespace (with a restart only)"}};
+  std::string text;
+  for (const auto& [missed, words] : fields)
+    if (missed) text.append(text.empty() ? ", except for " : ", ").append(words);
+  return text;
+}
+
+}  // namespace
 
 bool LiveConfig::put(ConfigSource source, const Result<SchedulerConfig>& config) {
   if (!config) return false;
@@ -22,6 +50,26 @@ SchedulerConfig LiveConfig::in_force() const {
   if (given_.scheduler_names) config.scheduler_names = base_.scheduler_names;
   if (given_.device_naming) config.device_naming = base_.device_naming;
   return config;
+}
+
+ConfigStanding LiveConfig::standing(ConfigSource source) const {
+  const auto& [first, config] = *known_.begin();
+  if (first != source) return {false, "outranked by " + title_of(first)};
+  return {true, "in force" + exceptions(config, in_force())};
+}
+
+std::string LiveConfig::title_of(ConfigSource source) const {
+  switch (source) {
+    case ConfigSource::SchedulerConfig:
+      return std::string("SchedulerConfig ") + kConfigName;
+    case ConfigSource::TopologySchedulerConfig:
+      return std::string("TopologySchedulerConfig ") + kConfigName;
+    case ConfigSource::OwnConfigMap:
+      return "ConfigMap " + base_.lease_namespace + "/" + kConfigName;
+    case ConfigSource::SystemConfigMap:
+      break;
+  }
+  return std::string("ConfigMap kube-system/") + kConfigName;
 }
 
 }  // namespace gs::kube

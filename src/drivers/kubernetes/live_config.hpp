@@ -24,6 +24,13 @@ struct Given {
   bool device_naming = false;
 };
 
+// Whether an object's configuration holds, in words for whoever wrote it.
+struct ConfigStanding {
+  bool in_force = false;
+  std::string words;
+  bool operator==(const ConfigStanding&) const = default;
+};
+
 class LiveConfig {
  public:
   LiveConfig(SchedulerConfig base, Given given) : base_(std::move(base)), given_(given) {}
@@ -33,8 +40,12 @@ class LiveConfig {
   bool remove(ConfigSource source);
 
   SchedulerConfig in_force() const;
+  // Of an object that could be read.
+  ConfigStanding standing(ConfigSource source) const;
 
  private:
+  std::string title_of(ConfigSource source) const;
+
   const SchedulerConfig base_;
   const Given given_;
   std::map<ConfigSource, SchedulerConfig> known_;  // the first counts

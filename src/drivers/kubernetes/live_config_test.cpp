@@ -50,5 +50,43 @@ TEST(LiveConfig, says_how_devices_are_named_unless_the_command_line_does) {
   EXPECT_EQ(given.in_force().device_naming, DeviceNaming::Uuid);
 }
 
+TEST(LiveConfig, whoever_is_outranked_is_told_by_whom) {
+  LiveConfig live(SchedulerConfig{}, {});
+  live.put(ConfigSource::SystemConfigMap, SchedulerConfig{});
+  EXPECT_EQ(live.standing(ConfigSource::SystemConfigMap), (ConfigStanding{true, "in force"}));
+  live.put(ConfigSource::OwnConfigMap, SchedulerConfig{});
+  EXPECT_EQ(
+      live.standing(ConfigSource::SystemConfigMap),
+      (ConfigStanding{false, "outranked by ConfigMap gpu-scheduler/topology-scheduler-config"}));
+  live.put(ConfigSource::SchedulerConfig, SchedulerConfig{});
+  for (const ConfigSource low : {ConfigSource::SystemConfigMap, ConfigSource::OwnConfigMap})
+    EXPECT_EQ(live.standing(low),
+              (ConfigStanding{false, "outranked by SchedulerConfig topology-scheduler-config"}));
+  live.remove(ConfigSource::SchedulerConfig);
+  EXPECT_EQ(live.standing(ConfigSource::OwnConfigMap), (ConfigStanding{true, "in force"}));
+}
+
+TEST(LiveConfig, what_is_not_taken_of_an_object_is_named) {
+  LiveConfig live(SchedulerConfig{}, {true, true});
+  SchedulerConfig config = with_name("other");
+  config.device_naming = DeviceNaming::Uuid;
+  config.lease_namespace = "elsewhere";
+  live.put(ConfigSource::SchedulerConfig, config);
+  EXPECT_EQ(live.standing(ConfigSource::SchedulerConfig).words,
+            "in force, except for schedulerNames (--scheduler-name counts more), deviceNaming "
+            "(--device-naming counts more), leases (with a restart only), leaseNamespace (with a "
+            "restart only)");
+  live.put(ConfigSource::SchedulerConfig, SchedulerConfig{});
+  EXPECT_EQ(live.standing(ConfigSource::SchedulerConfig).words, "in force");
+}
+
+TEST(LiveConfig, nobody_misses_what_he_has_not_asked_for) {
+  SchedulerConfig base = with_name("mine");
+  base.lease_namespace = "kube-system";
+  LiveConfig live(base, {true, false});
+  live.put(ConfigSource::SchedulerConfig, SchedulerConfig{});
+  EXPECT_EQ(live.standing(ConfigSource::SchedulerConfig).words, "in force");
+}
+
 }  // namespace
 }  // namespace gs::kube

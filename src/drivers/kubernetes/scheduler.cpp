@@ -78,7 +78,7 @@ void Scheduler::begin_if_ready() {
   desk_.synced();
   log_info("everything has been listed; scheduling begins",
            {{"device_naming", word_of(live_config_.in_force().device_naming)}});
-  while (!unsaid_.empty()) say_config(unsaid_.begin()->first);
+  say_configs();
 }
 
 void Scheduler::stop() {

@@ -86,9 +86,11 @@ class Scheduler {
   void follow_config_map(const std::string& ns, ConfigSource source);
   void take_config(ConfigSource source, const ObjectReference& object,
                    const Result<SchedulerConfig>& config);
+  void drop_config(ConfigSource source);
   void apply_config();
-  void say_config(ConfigSource source);
-  void write_config_words(const ObjectReference& object, const std::string& error);
+  void say_configs();
+  void write_config_words(const ObjectReference& object, bool is_good,
+                          const ConfigStanding& standing, const std::string& before);
   void put_node(SharedNode node);
   void reconsider(const Uids& uids);
 
@@ -99,11 +101,12 @@ class Scheduler {
   Objects objects_;
   Desk desk_;
   TopologyMetrics metrics_;
-  struct ConfigWords {
+  struct ConfigRecord {
     ObjectReference object;
-    std::string error;  // empty: it is in force
+    std::string error;  // why it can't be read
+    std::string told;   // to whoever wrote it, since its last change
   };
-  std::map<ConfigSource, ConfigWords> unsaid_;  // until we lead
+  std::map<ConfigSource, ConfigRecord> configs_;
   bool leads_ = false;
   std::size_t not_listed_ = 0;      // sources
   std::unique_ptr<Binder> binder_;  // of the loop

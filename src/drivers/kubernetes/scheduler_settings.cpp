@@ -1,6 +1,7 @@
 // What administrators say to the scheduler while it runs: its configuration, and disruption
 // budgets.
 #include <tuple>
+#include <utility>
 
 #include "drivers/kubernetes/object_change.hpp"
 #include "drivers/kubernetes/scheduler.hpp"
@@ -39,10 +40,7 @@ void Scheduler::follow_config() {
         {"topology.scheduler", "v1alpha1", plural, false}, {}, {},
         [this, kind = kind, source = source](const ObjectChange& change) {
           if (change.name != kConfigName) return;
-          if (is_end(change))
-            return post([this, source] {
-              if (live_config_.remove(source)) apply_config();
-            });
+          if (is_end(change)) return post([this, source] { drop_config(source); });
           // Objects of lists have no kind and apiVersion.
           Result<Json> json = parse_json(std::string(change.object));
           if (json && json->is_object()) {
@@ -65,10 +63,7 @@ void Scheduler::follow_config_map(const std::string& ns, ConfigSource source) {
   follow(
       {"", "v1", "configmaps", true}, ns, {},
       [this, source](const ObjectChange& change) {
-        if (is_end(change))
-          return post([this, source] {
-            if (live_config_.remove(source)) apply_config();
-          });
+        if (is_end(change)) return post([this, source] { drop_config(source); });
         const Result<SchedulerConfig> config = scheduler_config_of_map(change.object);
         post([this, source, config, object = reference(change, "v1", "ConfigMap")] {
           take_config(source, object, config);
@@ -84,14 +79,29 @@ void Scheduler::take_config(ConfigSource source, const ObjectReference& object,
     log_warn("a configuration is wrong; the one before it stays in force",
              {{"kind", object.kind}, {"name", object.name}, {"error", error}});
   if (live_config_.put(source, config)) apply_config();
-  unsaid_[source] = {object, error};
-  if (leads_) say_config(source);
+  configs_[source] = {object, error, {}};
+  say_configs();
 }
 
-void Scheduler::say_config(ConfigSource source) {
-  api_.loop().post([this, words = std::move(unsaid_.extract(source).mapped())] {
-    if (teller_ != nullptr) write_config_words(words.object, words.error);
-  });
+void Scheduler::drop_config(ConfigSource source) {
+  configs_.erase(source);
+  if (live_config_.remove(source)) apply_config();
+  say_configs();
+}
+
+// One object's change may be news of the others: of whom it outranks, or outranked.
+void Scheduler::say_configs() {
+  if (!leads_) return;
+  for (auto& [source, config] : configs_) {
+    const bool is_good = config.error.empty();
+    const ConfigStanding standing =
+        is_good ? live_config_.standing(source) : ConfigStanding{false, config.error};
+    const std::string before = std::exchange(config.told, standing.words);
+    if (before == standing.words) continue;
+    api_.loop().post([this, is_good, standing, before, object = config.object] {
+      if (teller_ != nullptr) write_config_words(object, is_good, standing, before);
+    });
+  }
 }
 
 void Scheduler::apply_config() {
@@ -109,15 +119,21 @@ void Scheduler::apply_config() {
 }
 
 // On the loop. Whoever wrote it reads there whether it holds.
-void Scheduler::write_config_words(const ObjectReference& object, const std::string& error) {
-  const bool taken = error.empty();
-  teller_->note_about(object, !taken, taken ? "ConfigurationTaken" : "ConfigurationRefused",
-                      taken ? "in force" : error);
+void Scheduler::write_config_words(const ObjectReference& object, bool is_good,
+                                   const ConfigStanding& standing, const std::string& before) {
+  const char* reason = !is_good            ? "ConfigurationRefused"
+                       : standing.in_force ? "ConfigurationTaken"
+                                           : "ConfigurationOutranked";
+  // The same words about the same object are one event.
+  const std::string since = before.empty() ? "" : "; it was " + before;
+  teller_->note_about(object, !is_good, reason, standing.words + since);
   if (object.kind == "ConfigMap") return;
   const Resource resource{
       "topology.scheduler", "v1alpha1",
       object.kind == "SchedulerConfig" ? "schedulerconfigs" : "topologyschedulerconfigs", false};
-  const Json status = {{"status", {{"accepted", taken}, {"message", taken ? "in force" : error}}}};
+  const Json status = {
+      {"status",
+       {{"accepted", is_good}, {"inForce", standing.in_force}, {"message", standing.words}}}};
   api_.call(of_subresource(patch_object(resource, {}, object.name, PatchType::Merge, status.dump()),
                            "status"),
             [](ApiAnswer) {});
