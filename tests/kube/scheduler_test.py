@@ -9,6 +9,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 import scheduled  # noqa: E402
+from round_robin import RoundRobin  # noqa: E402
 from scheduled import (LEASES, PODS, allocations, bound, cluster, condition, create,  # noqa: E402
                        delete, gpu_leases, no_leases, pod, scheduler, start_scheduler)
 from service import BINARY, check, equal, main, test, wait_for  # noqa: E402
@@ -88,8 +89,8 @@ def what_does_not_fit_is_told_why():
     delete("large")
 
 
-def cli(*words):
-    server = f"http://127.0.0.1:{scheduler().port}"
+def cli(*words, port=None):
+    server = f"http://127.0.0.1:{port or scheduler().port}"
     done = subprocess.run([str(pathlib.Path(BINARY).parent / "gpu-cli"), "--server", server, *words],
                           capture_output=True, text=True, timeout=30)
     return done.stdout + done.stderr
@@ -109,6 +110,24 @@ def gpu_cli_says_why_a_pod_waits_and_how_the_cluster_is():
     check("Pods: 1 bound, 0 being bound, 1 waiting" in said and "default/giant" in said, said)
     delete("small", "giant")
     no_leases()
+
+
+@test
+def gpu_cli_finds_the_leader_behind_a_service():
+    standby = start_scheduler("standby", ready=False)
+    wait_for(lambda: standby.readiness() == {"ready": True, "leads": False}, "it stands by")
+    leader = json.loads(scheduler().page("/status"))["leader"]
+    service = RoundRobin(standby.port, standby.port, scheduler().port)
+    create(pod("giant", GPUS + 1))
+    wait_for(lambda: condition("giant"), "the pod is told")
+    check("pod default/giant cannot start" in cli("why", "pod/giant", port=service.port))
+    check("1 waiting" in cli("status", "--kube", port=service.port))
+    for words in (["why", "pod/giant"], ["status", "--kube"]):
+        said = cli(*words, port=standby.port)
+        check(f"this scheduler stands by; {leader} leads" in said, said)
+    service.close()
+    standby.program.stop()
+    delete("giant")
 
 
 @test

@@ -69,8 +69,6 @@ std::string kube_status_words(const Cli& cli, const Json& s) {
   const auto n = [&](const char* of, const char* field) {
     return number_text(number_of(s.value(of, Json::object()), field));
   };
-  if (!s.value("leads", false))
-    return paint("This scheduler stands by; another one leads\n", Paint::Yellow, cli.colour());
   std::string out = "Cluster Status:\n";
   out += fmt::format("  GPUs: {} usable, {} free\n", n("gpus", "total"), n("gpus", "free"));
   out += fmt::format("  Nodes: {} total, {} ready\n", n("nodes", "total"), n("nodes", "ready"));

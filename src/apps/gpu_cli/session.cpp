@@ -20,6 +20,9 @@ constexpr const char* kUsualServer = "http://localhost:8080";
 constexpr int kRepeats = 3;
 constexpr std::int64_t kFirstPauseMs = 200;
 constexpr std::int64_t kLongestPauseMs = 30'000;  // that a server may ask for
+// Of several schedulers behind one address each connection reaches any; one of them leads.
+constexpr int kLeaderRepeats = 15;
+constexpr std::int64_t kLeaderPauseMs = 50;
 
 std::string first_of(std::initializer_list<std::string_view> texts) {
   for (const std::string_view text : texts)
@@ -36,12 +39,20 @@ bool asks_for_patience(const Result<ClientResponse>& answer) {
   return answer && (answer->status == 429 || answer->status == 503);
 }
 
+// It names the leader, and is another one.
+bool stands_by(const Result<ClientResponse>& answer) {
+  if (!answer || answer->status != 503) return false;
+  const Json body = Json::parse(answer->body, nullptr, false);
+  return body.is_object() && body.contains("leader");
+}
+
 bool is_lost(const Result<ClientResponse>& answer) {
   return !answer && answer.error().code == ErrorCode::Unavailable;
 }
 
 // How long to wait before the next attempt; the server knows better than we do.
 std::int64_t pause_ms(const Result<ClientResponse>& answer, int attempt) {
+  if (stands_by(answer)) return kLeaderPauseMs;
   const std::int64_t usual = kFirstPauseMs << attempt;
   if (!answer) return usual;
   const std::string_view text = answer->header("Retry-After");
@@ -129,7 +140,8 @@ Result<ClientResponse> Session::request(const ClientRequest& request, bool may_r
   for (int attempt = 0;; ++attempt) {
     Result<ClientResponse> answer = once(request);
     const bool is_over = !is_lost(answer) && !asks_for_patience(answer);
-    if (is_over || !may_repeat || attempt == kRepeats) return answer;
+    const int repeats = stands_by(answer) ? kLeaderRepeats : kRepeats;
+    if (is_over || !may_repeat || attempt >= repeats) return answer;
     const std::int64_t pause = pause_ms(answer, attempt);
     if (pause > kLongestPauseMs) return answer;
     std::this_thread::sleep_for(std::chrono::milliseconds(pause));

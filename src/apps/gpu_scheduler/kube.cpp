@@ -70,6 +70,7 @@ class Kube {
   HttpResponse answer(const HttpRequest& request);
   HttpResponse explain(const HttpRequest& request);
   HttpResponse status();
+  HttpResponse not_leading() const;
 
   const Flags flags_;
   const std::string identity_;
@@ -248,11 +249,7 @@ HttpResponse Kube::explain(const HttpRequest& request) {
     return response;
   }
   const std::lock_guard lock(mutex_);
-  if (scheduler_ == nullptr || !leads_) {
-    response.status = 503;
-    response.body = R"({"error":"another scheduler leads; ask that one"})";
-    return response;
-  }
+  if (scheduler_ == nullptr || !leads_) return not_leading();
   Result<Explanation> known = not_found("there is no pod " + *pod + " that waits or runs here");
   scheduler_->ask([&](kube::Desk& desk) { known = desk.explain_name(*pod); });
   if (!known) {
@@ -268,8 +265,8 @@ HttpResponse Kube::explain(const HttpRequest& request) {
 
 HttpResponse Kube::status() {
   const std::lock_guard lock(mutex_);
-  Json body{{"identity", identity_}, {"leads", leads_.load()}};
-  if (scheduler_ == nullptr || !leads_) return {200, body.dump(), "application/json", {}};
+  if (scheduler_ == nullptr || !leads_) return not_leading();
+  Json body{{"identity", identity_}, {"leads", true}, {"leader", identity_}};
   kube::Overview seen;
   scheduler_->ask([&](kube::Desk& desk) { seen = desk.overview(kMostWaiting); });
   body["nodes"] = {{"total", seen.nodes}, {"ready", seen.ready_nodes}};
@@ -281,6 +278,19 @@ HttpResponse Kube::status() {
                                {"since", time_text(one.since)},
                                {"reason", one.reason}});
   return {200, body.dump(), "application/json", {}};
+}
+
+// Only the leader has decided anything. A Service sends every connection to one of us: whoever asks
+// again is to come by a new one.
+HttpResponse Kube::not_leading() const {
+  const std::string leader = elector_ != nullptr ? elector_->leader() : identity_;
+  const bool stands_by = !leader.empty() && leader != identity_;
+  Json body{{"error", stands_by ? "this scheduler stands by; " + leader + " leads"
+                                : "no scheduler leads yet"},
+            {"identity", identity_},
+            {"leads", false},
+            {"leader", leader}};
+  return {503, body.dump(), "application/json", {{"Connection", "close"}}};
 }
 
 int run(const Flags& flags) {
