@@ -45,6 +45,8 @@ def helm_installs_it():
     told = install()
     check("schedules the pods whose schedulerName is gpu-scheduler or topology-aware-scheduler"
           in told.out, told)
+    check("nobody writes CUDA_VISIBLE_DEVICES into pods" in told.out
+          and "--reuse-values --set webhook.enabled=true" in told.out, told)
     equal(ready_containers(), ["1/1"])
     kinds = cluster().kubectl("get", "gclaim,gns,gtenant,schedcfg", "-A")
     check("No resources found" in kinds.err, kinds)
@@ -169,7 +171,8 @@ def an_upgrade_adds_the_webhook():
         told = cluster().kubectl("run", name, "--image=none", "--dry-run=server", check=False,
                                  *["--overrides", json.dumps({"spec": {"schedulerName": scheduler}})])
         equal(told.code, code, f"{name}: {told}")
-    install("--set", "webhook.enabled=true", "--set", "webhook.separate=true")
+    told = install("--set", "webhook.enabled=true", "--set", "webhook.separate=true")
+    check("The webhook gpu-scheduler-webhook writes CUDA_VISIBLE_DEVICES into them" in told.out, told)
     check_rows(WEBHOOK_ROWS)
     pods = cluster().get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector="
                          "app.kubernetes.io/name%3Dgpu-scheduler-webhook")["items"]
