@@ -264,8 +264,8 @@ class Supervisor {
 
   // The agent sees it at once; an end then reaches the disk. (That a task runs need not: when the
   // machine goes down it runs no more.) An end that can't be written down, for the disk is full,
-  // is tried again for ever: our silence must not be taken for one. Where the folder itself is gone,
-  // nobody can ask any more.
+  // is tried again for ever: our silence must not be taken for one. Where the folder itself is
+  // gone, nobody can ask any more.
   void write_status() {
     while (!replace_file(status_path(directory_), to_json(status_), Durability::Later).ok() &&
            status_.ended() && file_exists(directory_))

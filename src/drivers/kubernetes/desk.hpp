@@ -266,8 +266,8 @@ class Desk {
   void ask(PodRecord& record);
   void leave_claim(PodRecord& record);
   void ask_again(PodRecord& record);  // it waits in a unit: does it still ask for the same?
-  void consider(PodRecord& record);  // an unbound pod of ours: into a unit, if it can
-  void adopt(PodRecord& record);     // a bound pod: its place is taken
+  void consider(PodRecord& record);   // an unbound pod of ours: into a unit, if it can
+  void adopt(PodRecord& record);      // a bound pod: its place is taken
   void form_adopted(PodRecord& record);
   bool adopt_member(PodRecord& record);
   void step_out(PodRecord& record);

@@ -65,9 +65,8 @@ std::set<std::string> Desk::guarded_by(const PodDisruptionBudget& budget) const 
 }
 
 bool Desk::looks_for_a_place(const Unit& unit) {
-  return std::any_of(unit.slots.begin(), unit.slots.end(), [](const Slot& slot) {
-    return !slot.place && slot.stage != Stage::Done;
-  });
+  return std::any_of(unit.slots.begin(), unit.slots.end(),
+                     [](const Slot& slot) { return !slot.place && slot.stage != Stage::Done; });
 }
 
 void Desk::touch_guards(const Unit& unit) {

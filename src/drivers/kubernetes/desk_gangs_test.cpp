@@ -1,5 +1,5 @@
-// Gangs whose pods fail, end and are made anew one by one, and what happens to them when a scheduler
-// begins in the middle.
+// Gangs whose pods fail, end and are made anew one by one, and what happens to them when a
+// scheduler begins in the middle.
 #include <gtest/gtest.h>
 
 #include "drivers/kubernetes/world_test.hpp"
@@ -122,7 +122,8 @@ TEST_F(GangAtTheDesk, a_gang_on_a_node_that_is_down_already_when_the_scheduler_b
   EXPECT_EQ(bound(), 4) << "three, and the one that hangs";
 }
 
-TEST_F(GangAtTheDesk, a_gang_on_a_gpu_that_is_broken_already_when_the_scheduler_begins_starts_over) {
+TEST_F(GangAtTheDesk,
+       a_gang_on_a_gpu_that_is_broken_already_when_the_scheduler_begins_starts_over) {
   submit();
   world_.set_controllers(true);
   world_.set_health(world_.pod(uids_[0]).node_name, 1, Health::Unhealthy);

@@ -47,6 +47,10 @@ void Desk::put(Pod now) {
   if (changed && !record.unit.empty()) release_held(units_.at(record.unit));
   if (annotated && !record.unit.empty()) ask_again(record);
   look_at(record);
+  // With one that runs by itself its gang may be whole.
+  if (const auto gang = gangs_.find(record.ask.gang);
+      gang != gangs_.end() && gang->second.unit.empty() && !record.pod.node_name.empty())
+    form_gang(gang->first);
   settle();
 }
 
@@ -268,7 +272,8 @@ void Desk::synced() {
   std::set<std::string> gangs;
   for (const PodRecord* record : in_gangs) {
     std::set<std::string>& pods = gangs_[record->ask.gang].pods;
-    if (record->pod.meta.deleted && static_cast<int>(pods.size()) >= record->ask.gang_size) continue;
+    if (record->pod.meta.deleted && static_cast<int>(pods.size()) >= record->ask.gang_size)
+      continue;
     pods.insert(record->pod.meta.uid);
     gangs.insert(record->ask.gang);
   }

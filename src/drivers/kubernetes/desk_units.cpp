@@ -115,12 +115,11 @@ void Desk::join_gang(PodRecord& record) {
 // Whether more members are on their way out than pods wait to follow them: controllers make a pod
 // anew as soon as the old one is told to go.
 bool Desk::is_awaited(const Unit& unit, const GangRecord& gang) const {
-  const auto leaving =
-      std::count_if(unit.slots.begin(), unit.slots.end(), [&](const Slot& slot) {
-        if (slot.pod.empty()) return false;
-        const PodRecord& member = pods_.at(slot.pod);
-        return member.evicted || member.pod.meta.deleted.has_value();
-      });
+  const auto leaving = std::count_if(unit.slots.begin(), unit.slots.end(), [&](const Slot& slot) {
+    if (slot.pod.empty()) return false;
+    const PodRecord& member = pods_.at(slot.pod);
+    return member.evicted || member.pod.meta.deleted.has_value();
+  });
   return leaving > static_cast<std::ptrdiff_t>(gang.pods.size());
 }
 

@@ -158,7 +158,8 @@ void expect_no_room(const World& world, const Pod& pod, const FreeGpus& free) {
   }
 }
 
-// A gang, or several pods that it runs without; those with rules may wait beside room (docs/kubernetes.md).
+// A gang, or several pods that it runs without; those with rules may wait beside room
+// (docs/kubernetes.md).
 void expect_no_room(const World& world, const std::vector<const Pod*>& gang, const FreeGpus& free) {
   std::size_t room = 0;
   for (const auto& [name, gpus] : free)

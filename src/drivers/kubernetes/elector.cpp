@@ -168,8 +168,8 @@ bool Elector::Impl::is_free() const {
 
 // When the lease of somebody who shows no more signs of life is over.
 Clock::time_point Elector::Impl::over_at() const {
-  return changed_at + std::chrono::seconds(number_at(spec(), "leaseDurationSeconds",
-                                                     options.lease.ms / 1000));
+  return changed_at +
+         std::chrono::seconds(number_at(spec(), "leaseDurationSeconds", options.lease.ms / 1000));
 }
 
 void Elector::Impl::take(bool is_there) {
