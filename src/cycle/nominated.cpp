@@ -36,9 +36,23 @@ bool free_now(const Cluster& cluster, const Task& task) {
   return free;
 }
 
+// Whether what it needs will be free when everybody has left who is about to. Somebody who was
+// found on the node after the promise may have it.
+bool will_be_free(const NodeState& node, const Shape& shape) {
+  const auto comes = [](const Ledger& l, std::int64_t amount) {
+    return amount <= 0 || l.free(View::Future) >= 0;
+  };
+  const auto& need = shape.request.resources;
+  return comes(node.cpu_milli, need.cpu_milli) && comes(node.memory_bytes, need.memory_bytes) &&
+         std::all_of(shape.named.begin(), shape.named.end(), [&](const auto& named) {
+           return named.second <= 0 ||
+                  (named.first < node.named.size() && comes(node.named[named.first], named.second));
+         });
+}
+
 bool usable(const Cluster& cluster, const Task& task) {
   const NodeState& node = cluster.node(task.place.node);
-  if (node.gone || !node.schedulable()) return false;
+  if (node.gone || !node.schedulable() || !will_be_free(node, cluster.shape_of(task))) return false;
   GpuMask devices = task.place.gpus;
   for (const MigPick& pick : task.place.mig) devices |= gpu_bit(pick.gpu);
   return (devices & (~node.healthy | node.hot)) == 0;

@@ -140,6 +140,30 @@ TEST_F(EngineTest, HigherPriorityPreemptsAndTheVictimComesBack) {
   engine.verify();
 }
 
+// Somebody is found on the node who has what was promised: the promise keeps others off for
+// nothing.
+TEST_F(EngineTest, APromiseThatCanNotBeKeptIsTakenBack) {
+  Node n = node("n1", 8);
+  n.capacity.named = {{"port", 1}};
+  ok(PutNode{n});
+  ok(SubmitJob{job("low", 8, 1, 100)});
+  engine.tick(now);
+  Job high = job("high", 4, 1, 2000);
+  high.groups[0].request.resources.named = {{"port", 1}};
+  ok(SubmitJob{high});
+  engine.tick(now);
+  Job found = job("found", 0, 1, 3000);
+  found.groups[0].request.resources.named = {{"port", 1}};
+  ok(SubmitJob{found});
+  ok(AdoptTask{{"found", 0, 0}, "n1", {}, {}, now, false});
+  ok(TaskEnded{{"low", 0, 0}, Outcome::Stopped});
+  EXPECT_EQ(engine.cluster().job(engine.cluster().find_job("high")).nominated_tasks, 1);
+  engine.tick(now);
+  EXPECT_EQ(engine.cluster().job(engine.cluster().find_job("high")).nominated_tasks, 0);
+  EXPECT_EQ(state("high"), "waiting");
+  engine.verify();
+}
+
 TEST_F(EngineTest, AGangIsMendedWhenANodeDisappears) {
   for (const char* name : {"n1", "n2", "n3"}) ok(PutNode{node(name, 8)});
   ok(SubmitJob{job("gang", 8, 2)});

@@ -70,6 +70,8 @@ void Desk::done(const BindDone& result) {
     else
       not_bound(unit->second, slot, result.pods[i]);
   }
+  // The engine held nothing as long as a sibling had its place.
+  if (held_.contains(bind.unit)) (void)tell(HoldJob{bind.unit, true});
   settle();
 }
 

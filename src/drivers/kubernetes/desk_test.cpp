@@ -403,6 +403,21 @@ TEST_F(DeskAlone, what_a_pod_refers_to_counts_while_it_waits) {
   EXPECT_TRUE(first<Bind>(turn()));
 }
 
+TEST_F(DeskAlone, a_gang_that_met_a_lease_on_its_way_out_waits_as_a_whole) {
+  ask_.gang = "default/ring";
+  ask_.gang_size = 2;
+  desk_.put(pod("a"));
+  desk_.put(pod("b"));
+  const auto bind = first<Bind>(turn());
+  ASSERT_TRUE(bind);
+  desk_.done({bind->id,
+              {{bind->pods[0].pod, BindFailure::LeaseTaken, 0, "gone", {}},
+               {bind->pods[1].pod, BindFailure::Sibling, -1, {}, {}}}});
+  EXPECT_FALSE(first<Bind>(turn())) << "the lease is there for a moment longer";
+  desk_.begin(desk_.now() + seconds(2));
+  EXPECT_TRUE(first<Bind>(turn()));
+}
+
 // Another life of ours took it for this pod, and died before it could bind the pod.
 TEST_F(DeskAlone, an_old_lease_of_a_pod_that_could_not_be_bound_is_looked_at_again) {
   desk_.put(pod("a"));
