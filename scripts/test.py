@@ -243,6 +243,7 @@ def yardsticks(run):
     trace(run, stage, "openb", "fgd-openb")
     trace(run, stage, "topo", "lingjun-topo")
     faults(run, stage, "200", "300")
+    histories(run, stage, "500")
 
 
 def trace(run, stage, name, folder):
@@ -260,10 +261,18 @@ def faults(run, stage, seeds, steps):
                  "--steps", steps])
 
 
+def histories(run, stage, each):
+    """Of the Kubernetes desk: pods, nodes and schedulers come and go."""
+    run.command(stage, f"histories, {each} of each kind",
+                ["build/release/tests/test_drivers_kubernetes", "--gtest_brief=1",
+                 "--gtest_filter=*Histories.*"], {"HISTORIES": each})
+
+
 def soak(run):
     """Random faults for hours (docs/known-findings.md says what they find today)."""
     if run.build("soak", "release"):
         faults(run, "soak", "1000", "10000")
+        histories(run, "soak", "10000")
 
 
 def sanitized(run, stage, preset, prefix=()):
