@@ -243,7 +243,7 @@ def yardsticks(run):
     trace(run, stage, "openb", "fgd-openb")
     trace(run, stage, "topo", "lingjun-topo")
     faults(run, stage, "200", "300")
-    histories(run, stage, "500")
+    histories(run, stage, "400")
 
 
 def trace(run, stage, name, folder):

@@ -159,9 +159,10 @@ void Kube::follow(bool does) {
 }
 
 std::string Kube::trouble() const {
-  std::string what = scheduler_ != nullptr ? scheduler_->trouble() : std::string{};
-  if (what.empty() && elector_ != nullptr) what = elector_->trouble();
-  return what;
+  std::string what = elector_ != nullptr ? elector_->trouble() : std::string{};
+  const std::string other = scheduler_ != nullptr ? scheduler_->trouble() : std::string{};
+  if (!what.empty() && !other.empty()) what += "; ";
+  return what + other;
 }
 
 // Once for each.

@@ -210,9 +210,7 @@ void Desk::on(const StartTasks& effect) {
     }
     ready.push_back(static_cast<std::size_t>(slot - unit.slots.data()));
   }
-  if (ready.empty()) return;
-  ready = admit(unit, ready);
-  if (!ready.empty()) bind(unit, std::move(ready));
+  if (!held_.contains(unit.id)) bind_ready(unit, std::move(ready));
 }
 
 void Desk::on(const StopTasks& effect) {

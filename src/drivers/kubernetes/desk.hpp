@@ -293,6 +293,7 @@ class Desk {
   std::string new_unit_id();
   void form_single(PodRecord& record);
   void refuse(PodRecord& record, std::string message);
+  // members of gangs (desk_members.cpp)
   void join_gang(PodRecord& record);
   bool is_awaited(const Unit& unit, const GangRecord& gang) const;
   bool follow_up(Unit& unit, Slot& slot);
@@ -360,6 +361,7 @@ class Desk {
   void touch_guards(const Unit& unit);
 
   // --- binding (desk_bind.cpp) ---
+  void bind_ready(Unit& unit, std::vector<std::size_t> slots);
   void bind(Unit& unit, std::vector<std::size_t> slots);
   std::vector<GpuShare> parts_of(const GpuRequest& request, const PodPlace& place) const;
   void evict(PodRecord& record, const std::string& reason, const std::string& message);
@@ -371,6 +373,8 @@ class Desk {
   void touch_node(const std::string& name) { dirty_nodes_.insert(name); }
   void offer_ports(const Pod& pod);
   void put_dirty_nodes();
+  void lose_node(const std::string& name);
+  bool is_being_bound_to(const std::string& node) const;
   void forget_places(const std::string& name);
   void lose_gangs(const std::string& name);
   void look_at_newly_used();
@@ -418,7 +422,8 @@ class Desk {
   std::map<std::string, std::vector<Blocker>> blockers_;  // by key
   std::set<std::string> waiting_blockers_;                // for a GPU to be free
   std::set<std::string> dirty_nodes_;
-  std::set<std::string> newly_used_;  // nodes that a pod was just bound to, or found on
+  std::set<std::string> leaving_nodes_;  // gone, but for Binds under way
+  std::set<std::string> newly_used_;     // nodes that a pod was just bound to, or found on
   std::set<std::string> ports_;  // amounts of host ports that some pod has named: nodes have them
   std::map<std::string, GpuTenantRecord> tenants_;  // by name
   std::set<std::string> dirty_tenants_;

@@ -19,6 +19,13 @@ std::vector<GpuShare> Desk::parts_of(const GpuRequest& request, const PodPlace& 
   return parts;
 }
 
+// Slots that have a pod and a place, where rules between pods allow it.
+void Desk::bind_ready(Unit& unit, std::vector<std::size_t> slots) {
+  if (slots.empty()) return;
+  slots = admit(unit, slots);
+  if (!slots.empty()) bind(unit, std::move(slots));
+}
+
 void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
   Bind order;
   order.id = ++last_bind_;
@@ -72,6 +79,9 @@ void Desk::done(const BindDone& result) {
   }
   // The engine held nothing as long as a sibling had its place.
   if (held_.contains(bind.unit)) (void)tell(HoldJob{bind.unit, true});
+  for (const std::string& name :
+       std::vector<std::string>(leaving_nodes_.begin(), leaving_nodes_.end()))
+    lose_node(name);
   settle();
 }
 

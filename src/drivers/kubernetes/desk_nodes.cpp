@@ -47,6 +47,7 @@ void Desk::put_node(SharedNode node, DevicesInUse in_use) {
   record.node = std::move(node);
   rules_.put_node(record.node);
   if (!synced_) return;
+  if (leaving_nodes_.erase(name) > 0) (void)tell(CordonNode{name, false, false});
   touch_node(name);
   if (was_ready && !record.node->ready) lose_gangs(name);
 }
@@ -88,16 +89,38 @@ void Desk::offer_ports(const Pod& pod) {
 void Desk::remove_node(const std::string& name) {
   const auto it = nodes_.find(name);
   if (it == nodes_.end()) return;
-  NodeRecord& record = it->second;
-  record.node.reset();
+  it->second.node.reset();
   rules_.remove_node(name);
-  if (record.in_engine) {
+  lose_node(name);
+  settle();
+}
+
+// Results of Binds under way come before the engine loses the places that they are about.
+void Desk::lose_node(const std::string& name) {
+  NodeRecord& record = nodes_.at(name);
+  if (record.in_engine && is_being_bound_to(name)) {
+    (void)tell(CordonNode{name, true, false});
+    leaving_nodes_.insert(name);
+    return;
+  }
+  leaving_nodes_.erase(name);
+  record.marks.clear();
+  for (auto& [key, family] : families_)
+    for (auto& [mark, nodes] : family.marks) nodes.erase(name);
+  if (std::exchange(record.in_engine, false)) {
     forget_places(name);
-    record.in_engine = false;
     (void)tell(RemoveNode{name});
   }
-  if (record.pods.empty()) nodes_.erase(it);
-  settle();
+  if (record.pods.empty()) nodes_.erase(name);
+}
+
+bool Desk::is_being_bound_to(const std::string& name) const {
+  return std::any_of(binds_.begin(), binds_.end(), [&](const auto& bind) {
+    const Unit& unit = units_.at(bind.second.unit);
+    return std::any_of(bind.second.slots.begin(), bind.second.slots.end(), [&](std::size_t index) {
+      return unit.slots[index].place && unit.slots[index].place->node == name;
+    });
+  });
 }
 
 // The engine is about to lose what is on this node: nothing is left there to be given back.
@@ -111,6 +134,10 @@ void Desk::forget_places(const std::string& name) {
       touch_guards(units_.at(it->second.unit));
     }
   }
+  for (auto& [id, unit] : units_)  // places that were found for pods which are not there yet
+    for (Slot& slot : unit.slots)
+      if (slot.stage != Stage::Binding && slot.place && slot.place->node == name)
+        give_back(slot, Outcome::NodeLost);
   std::vector<std::string> keys;
   for (const auto& [key, blockers] : blockers_)
     if (!blockers.empty() && blockers.front().node == name) keys.push_back(key);

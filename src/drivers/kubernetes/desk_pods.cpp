@@ -61,7 +61,8 @@ void Desk::look_at(PodRecord& record) {
   if (record.gone || record.pod.ended()) {
     leave(record);
   } else if (!record.pod.node_name.empty()) {
-    if (slot == nullptr || slot->stage != Stage::Bound) adopt(record);
+    // Its place is lost with its node, and there again when the node comes back.
+    if (slot == nullptr || slot->stage != Stage::Bound || !slot->place) adopt(record);
   } else if (record.pod.meta.deleted) {
     leave(record);  // it never began: nothing has to end
   } else if (record.ours && slot == nullptr) {
@@ -165,6 +166,7 @@ void Desk::step_out(PodRecord& record) {
 
 bool Desk::adopt_member(PodRecord& record) {
   Slot& slot = *slot_of(record);
+  give_back(slot, Outcome::Stopped);  // it was to go elsewhere, and somebody was faster
   const std::vector<MigPlace> mig = instances_of(record);
   TaskPlace place{slot.task, record.pod.node_name,
                   mig.empty() ? devices_of(record) : std::vector<int>{}, mig};

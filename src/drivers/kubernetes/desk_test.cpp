@@ -225,6 +225,22 @@ TEST(Desk, another_configuration_holds_at_once) {
   EXPECT_EQ(world.pod(uid).node_name, "n1") << "what runs, runs";
 }
 
+TEST(Desk, a_node_that_comes_back_brings_its_pods) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string first = world.add_pod("first", 2);
+  world.play();
+  world.remove_node("n1");
+  world.play();
+  world.add_node("n1", 2);
+  const std::string second = world.add_pod("second", 1);
+  world.advance(seconds(2));
+  EXPECT_EQ(world.pod(first).node_name, "n1");
+  ASSERT_TRUE(world.told().contains(second));
+  EXPECT_NE(world.told().at(second).message.find("0 free GPUs"), std::string::npos)
+      << world.told().at(second).message;
+}
+
 TEST(Desk, a_name_that_is_ours_no_more_is_served_no_more) {
   World world;
   world.add_node("n1", 2);
@@ -416,6 +432,40 @@ TEST_F(DeskAlone, a_gang_that_met_a_lease_on_its_way_out_waits_as_a_whole) {
   EXPECT_FALSE(first<Bind>(turn())) << "the lease is there for a moment longer";
   desk_.begin(desk_.now() + seconds(2));
   EXPECT_TRUE(first<Bind>(turn()));
+}
+
+TEST_F(DeskAlone, a_member_of_a_running_gang_that_met_a_lease_on_its_way_out_waits_too) {
+  ask_.gang = "default/ring";
+  ask_.gang_size = 2;
+  desk_.put(pod("a"));
+  desk_.put(pod("b"));
+  const auto bind = first<Bind>(turn());
+  ASSERT_TRUE(bind);
+  desk_.done({bind->id,
+              {{bind->pods[0].pod, BindFailure::None, -1, {}, {}},
+               {bind->pods[1].pod, BindFailure::None, -1, {}, {}}}});
+  desk_.remove_pod("b");
+  desk_.put(pod("c"));
+  const auto next = first<Bind>(turn());
+  ASSERT_TRUE(next);
+  const int gpu = next->pods[0].gpus[0];
+  desk_.done({next->id, {{next->pods[0].pod, BindFailure::LeaseTaken, gpu, "gone", {}}}});
+  EXPECT_FALSE(first<Bind>(turn()));
+  EXPECT_FALSE(first<Bind>(turn())) << "the engine would go on at full speed";
+  desk_.begin(desk_.now() + seconds(2));
+  EXPECT_TRUE(first<Bind>(turn()));
+}
+
+TEST_F(DeskAlone, a_node_may_go_while_a_pod_is_being_bound_to_it) {
+  desk_.put(pod("a"));
+  const auto bind = first<Bind>(turn());
+  ASSERT_TRUE(bind);
+  desk_.remove_node("n1");
+  EXPECT_FALSE(first<Bind>(turn()));
+  desk_.done({bind->id, {{bind->pods[0].pod, BindFailure::NodeGone, -1, {}, {}}}});
+  EXPECT_FALSE(first<Bind>(turn()));
+  EXPECT_FALSE(desk_.engine().cluster().find_node("n1").valid() &&
+               !desk_.engine().cluster().node(desk_.engine().cluster().find_node("n1")).gone);
 }
 
 // Another life of ours took it for this pod, and died before it could bind the pod.

@@ -51,6 +51,10 @@ Pod with_rules(Pod pod, Rng& rng, bool ruled) {
   return pod;
 }
 
+void add_node(World& world, const std::string& name) {
+  world.add_node(name, 4, {{kZone, name < "n2" ? "a" : "b"}});
+}
+
 void act(World& world, Rng& rng, int& names, bool rules) {
   std::vector<std::string> running, all;
   for (const auto& [uid, pod] : world.pods()) {
@@ -94,7 +98,12 @@ void act(World& world, Rng& rng, int& names, bool rules) {
       break;
     case 7: {
       const std::string node = "n" + std::to_string(rng.below(4));
-      if (world.nodes().contains(node)) world.set_ready(node, rng.chance(0.6));
+      if (!world.nodes().contains(node))
+        add_node(world, node);
+      else if (rng.chance(0.1))
+        world.remove_node(node);
+      else
+        world.set_ready(node, rng.chance(0.6));
       break;
     }
     case 8:
@@ -171,7 +180,11 @@ void expect_no_room(const World& world, const std::vector<const Pod*>& gang, con
 
 // What a quiet world must look like.
 void look(World& world) {
-  for (const auto& [name, node] : world.nodes()) world.set_ready(name, true);
+  for (const char* name : {"n0", "n1", "n2", "n3"})
+    if (world.nodes().contains(name))
+      world.set_ready(name, true);
+    else
+      add_node(world, name);
   // Two that decide at once may take room from the same pods for ever, if these come back at once.
   world.set_controllers(world.alone());
   world.kill_evicted();
@@ -207,8 +220,7 @@ struct Cast {
 void play_history(int seed, Cast cast, bool rules) {
   Rng rng(static_cast<std::uint64_t>(seed));
   World world(cast.schedulers, cast.alone);
-  for (int i = 0; i < 4; ++i)
-    world.add_node("n" + std::to_string(i), 4, {{kZone, i < 2 ? "a" : "b"}});
+  for (const char* name : {"n0", "n1", "n2", "n3"}) add_node(world, name);
   int names = 0;
   for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
     if (rng.chance(0.15)) act(world, rng, names, rules);
