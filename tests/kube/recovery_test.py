@@ -18,12 +18,12 @@ SETS = "/apis/apps/v1/namespaces/default/replicasets"
 MEMBERS = 3
 
 
-def submit(name):
+def submit(name, finalizers=()):
     """Whole nodes in one leaf, by a controller that makes lost pods anew at once."""
     member = pod("unused", scheduled.SIZE["gpus"], {
         "gpu.scheduling/gang": name, "gpu.scheduling/gang-size": str(MEMBERS)})
-    template = {"metadata": {"annotations": member["metadata"]["annotations"],
-                             "labels": {"job": name}}, "spec": member["spec"]}
+    template = {"metadata": {"annotations": member["metadata"]["annotations"], "labels": {"job": name},
+                             "finalizers": list(finalizers)}, "spec": member["spec"]}
     cluster().request("POST", SETS, {
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
         "spec": {"replicas": MEMBERS, "selector": {"matchLabels": {"job": name}},
@@ -99,10 +99,24 @@ def a_gang_on_a_gpu_that_fails_starts_over():
 
 
 @test
+def a_member_that_its_dead_node_never_lets_go_is_replaced():
+    submit("hang", ["test/never"])  # as a pod hangs whose kubelet does not answer
+    before = wait_for(lambda: whole("hang"), "the gang is bound")
+    node = sorted(before)[0]
+    recovers("hang", lambda: set_ready(node, False), node)
+    check(before[node] in allocations(), "the one that hangs still has its devices")
+    set_ready(node, True)
+    cluster().request("DELETE", f"{SETS}/hang?propagationPolicy=Background")
+    for one in cluster().get(f"{PODS}?labelSelector=job%3Dhang")["items"]:
+        cluster().patch(f"{PODS}/{one['metadata']['name']}", {"metadata": {"finalizers": None}})
+    no_leases()
+
+
+@test
 def recoveries_are_measured():
     lines = [line for line in scheduler().page("/metrics").splitlines()
              if line.startswith("topology_scheduler_recovery_duration_seconds_count")]
-    check(lines and float(lines[0].split()[-1]) >= 2, lines)
+    check(lines and float(lines[0].split()[-1]) >= 3, lines)
 
 
 if __name__ == "__main__":
