@@ -369,6 +369,13 @@ class DeskAlone : public testing::Test {
     desk_.cycle();
     return desk_.take();
   }
+  std::optional<Bind> place_gang_of_two() {  // pods a and b
+    ask_.gang = "default/ring";
+    ask_.gang_size = 2;
+    desk_.put(pod("a"));
+    desk_.put(pod("b"));
+    return first<Bind>(turn());
+  }
   template <typename T>
   static std::optional<T> first(const std::vector<Order>& orders) {
     for (const Order& order : orders)
@@ -420,11 +427,7 @@ TEST_F(DeskAlone, what_a_pod_refers_to_counts_while_it_waits) {
 }
 
 TEST_F(DeskAlone, a_gang_that_met_a_lease_on_its_way_out_waits_as_a_whole) {
-  ask_.gang = "default/ring";
-  ask_.gang_size = 2;
-  desk_.put(pod("a"));
-  desk_.put(pod("b"));
-  const auto bind = first<Bind>(turn());
+  const auto bind = place_gang_of_two();
   ASSERT_TRUE(bind);
   desk_.done({bind->id,
               {{bind->pods[0].pod, BindFailure::LeaseTaken, 0, "gone", {}},
@@ -435,11 +438,7 @@ TEST_F(DeskAlone, a_gang_that_met_a_lease_on_its_way_out_waits_as_a_whole) {
 }
 
 TEST_F(DeskAlone, a_member_of_a_running_gang_that_met_a_lease_on_its_way_out_waits_too) {
-  ask_.gang = "default/ring";
-  ask_.gang_size = 2;
-  desk_.put(pod("a"));
-  desk_.put(pod("b"));
-  const auto bind = first<Bind>(turn());
+  const auto bind = place_gang_of_two();
   ASSERT_TRUE(bind);
   desk_.done({bind->id,
               {{bind->pods[0].pod, BindFailure::None, -1, {}, {}},

@@ -70,9 +70,9 @@ PodAsk Objects::ask(const Pod& pod) {
       !newcomer_waits(pod, ask, "OwnerUnseen",
                       unseen->kind + " " + unseen->name + ", which made it, has not been seen yet"))
     return ask;
-  if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask) ||
-      !may_use_claim(pod, ask) || !find_pin(pod, owners, ask, pin, pin_group))
-    return ask;
+  if (!find_claim(pod, ask, claim) || !find_gang(pod, claim, owners, ask)) return ask;
+  if (pod.ended()) return ask;  // its gang may count it, but its claim and its line are free
+  if (!may_use_claim(pod, ask) || !find_pin(pod, owners, ask, pin, pin_group)) return ask;
   const RequestContext context{claim, owners, pin ? &*pin : nullptr, known_domains(pod, owners)};
   Result<TaskReading> reading = task_request(pod, context);
   if (reading) {

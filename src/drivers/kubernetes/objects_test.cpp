@@ -149,12 +149,41 @@ TEST(Objects, a_replica_without_a_line_gets_that_of_a_sibling_that_goes) {
   EXPECT_EQ(objects.ask(replica("z", map)).index, 0);
 }
 
-TEST(Objects, a_rolling_update_counts_the_lines_of_its_deployment) {
+// A scheduler that begins asks of which gangs they were.
+TEST(Objects, who_has_ended_has_no_claim_and_no_line_of_the_map) {
   Objects objects{SchedulerConfig{}};
   ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
-  objects.put(workload("Deployment", "app"));
-  objects.put(replica_set("old", "app"));
-  objects.put(replica_set("new", "app"));
+  objects.put(replica_set("web"));
+  const Result<GpuClaim> claim = decode_claim(
+      R"({"metadata":{"name":"two","namespace":"ml"},"spec":{"devices":{"count":1}}})");
+  ASSERT_TRUE(claim.ok());
+  objects.put(*claim);
+  const auto claimed = [](Pod one) {
+    set_label(one.meta.annotations, kClaimAnnotation, "two");
+    return one;
+  };
+  Pod done = claimed(replica("done", "0=n1:0\n"));
+  done.node_name = "n1";
+  done.phase = PodPhase::Succeeded;
+  (void)objects.ask(done);
+  const PodAsk next = objects.ask(claimed(replica("next", "0=n1:0\n")));
+  EXPECT_EQ(next.waits_for, "");
+  EXPECT_EQ(next.index, 0);
+}
+
+// A Deployment that is being updated, with a node for its pods.
+class Rollout : public testing::Test {
+ protected:
+  Rollout() {
+    EXPECT_TRUE(objects.put(node("n1", 4)) != nullptr);
+    objects.put(workload("Deployment", "app"));
+    objects.put(replica_set("old", "app"));
+    objects.put(replica_set("new", "app"));
+  }
+  Objects objects{SchedulerConfig{}};
+};
+
+TEST_F(Rollout, counts_the_lines_of_its_deployment) {
   const std::string map = "0=n1:0\n1=n1:1\n2=n1:2\n";
   EXPECT_EQ(objects.ask(replica("x", map, "old")).index, 0);
   EXPECT_EQ(objects.ask(replica("y", map, "old")).index, 1);
@@ -186,12 +215,7 @@ TEST(Objects, a_map_on_what_made_a_pod_counts_unless_the_pod_has_its_own) {
   EXPECT_EQ(objects.ask(ordinal).request->gpu.pinned_ids, std::vector<int>{2});
 }
 
-TEST(Objects, pods_of_all_replica_sets_of_a_deployment_share_a_gpu_of_two_lines) {
-  Objects objects{SchedulerConfig{}};
-  ASSERT_TRUE(objects.put(node("n1", 4)) != nullptr);
-  objects.put(workload("Deployment", "app"));
-  objects.put(replica_set("old", "app"));
-  objects.put(replica_set("new", "app"));
+TEST_F(Rollout, pods_of_all_its_replica_sets_share_a_gpu_of_two_lines) {
   const std::string map = "0=n1:3\n1=n1:3\n";
   EXPECT_EQ(objects.ask(replica("x", map, "old")).request->gpu.pin_group, "ml/uid-app");
   EXPECT_EQ(objects.ask(replica("z", map, "new")).request->gpu.pin_group, "ml/uid-app");

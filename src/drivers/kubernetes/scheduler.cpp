@@ -330,7 +330,8 @@ void Scheduler::follow_leases() {
          });
 }
 
-// What is not installed yet is looked for now and then.
+// Of kinds that come with others, those that the cluster serves; later ones are found within
+// seconds.
 void Scheduler::follow_workloads() {
   for (const WorkloadKind& known : workload_kinds())
     follow(
