@@ -269,6 +269,7 @@ class Desk {
   void consider(PodRecord& record);   // an unbound pod of ours: into a unit, if it can
   void adopt(PodRecord& record);      // a bound pod: its place is taken
   void form_adopted(PodRecord& record);
+  TaskRequest held_by(const PodRecord& record) const;
   bool adopt_member(PodRecord& record);
   void step_out(PodRecord& record);
   void leave(PodRecord& record);

@@ -142,7 +142,7 @@ void Desk::form_adopted(PodRecord& record) {
   ask(record);
   // It runs where it was put: what it once asked for does not matter any more, what it holds does.
   const std::vector<int> gpus = devices_of(record);
-  TaskRequest request = *record.ask.request;
+  TaskRequest request = record.ask.waits_for.empty() ? *record.ask.request : held_by(record);
   if (request.gpu.sharing != Sharing::Mig) request.gpu.count = static_cast<int>(gpus.size());
   request.gpu.pinned_ids.clear();
   if (!request.gpu.pin_group.empty()) {  // those that it shares them with may come yet
@@ -151,6 +151,31 @@ void Desk::form_adopted(PodRecord& record) {
   }
   record.ask.request = SharedRequest(std::move(request));
   form_single(record);
+}
+
+// What a bound pod holds, where what it once asked for can't be read any more: its claim is gone.
+TaskRequest Desk::held_by(const PodRecord& record) const {
+  TaskRequest request;
+  if (const Result<PodResources> takes = pod_resources(record.pod))
+    request.resources = takes->resources;
+  for (const MigPlace& instance : instances_of(record)) {
+    request.gpu.sharing = Sharing::Mig;
+    request.gpu.mig.push_back({instance.profile, 1});
+  }
+  if (request.gpu.sharing == Sharing::Mig) return request;
+  for (const int gpu : devices_of(record)) {
+    const auto lease = leases_.find(gpu_lease_name(record.pod.node_name, gpu));
+    if (lease == leases_.end()) continue;
+    for (const GpuHolder& holder : lease->second.holders) {
+      if (holder.pod_uid != record.pod.meta.uid) continue;
+      request.gpu.pin_group = holder.group;
+      if (holder.milli >= kWholeGpu) continue;
+      request.gpu.sharing = Sharing::Shared;
+      request.gpu.milli = holder.milli;
+      request.gpu.memory_mib = holder.memory_mib;
+    }
+  }
+  return request;
 }
 
 // It was bound where the engine has no room for it: the engine stops thinking of it.

@@ -20,21 +20,14 @@ constexpr const char* kTestSize = "test/gang-size";
 constexpr const char* kTestPin = "test/pin";  // node:ids
 constexpr const char* kTestPinGroup = "test/pin-group";
 constexpr const char* kTestShare = "test/share";  // milli,MiB
+constexpr const char* kTestClaimGone = "test/claim-gone";
 constexpr std::int64_t kTestGpuMemory = 81920;
 
-PodAsk ask_of(const Pod& pod) {
-  PodAsk ask;
-  ask.tenant = "team";
-  ask.priority = 10'000 + pod.priority;
+TaskRequest request_of(const Pod& pod) {
   const Result<PodResources> takes = pod_resources(pod);
   TaskRequest request;
   request.resources = takes->resources;
   request.gpu.count = takes->gpus;
-  if (const auto gang = World::gang_of(pod)) {
-    ask.gang = pod.meta.ns + "/" + gang->first;
-    ask.gang_size = gang->second;
-    ask.gang_owner = pod.meta.controller()->uid;
-  }
   if (const std::string* pin = pod.meta.annotation(kTestPin)) {
     const Result<Allocated> devices = parse_allocated(*pin);
     request.only_nodes = {devices->node};
@@ -46,7 +39,23 @@ PodAsk ask_of(const Pod& pod) {
     request.gpu.milli = std::stoi(*share);
     request.gpu.memory_mib = std::stoll(share->substr(share->find(',') + 1));
   }
-  ask.request = SharedRequest(std::move(request));
+  return request;
+}
+
+PodAsk ask_of(const Pod& pod) {
+  PodAsk ask;
+  ask.tenant = "team";
+  ask.priority = 10'000 + pod.priority;
+  if (pod.meta.annotation(kTestClaimGone) != nullptr) {
+    ask.waits_for = "its claim does not exist";
+    return ask;
+  }
+  if (const auto gang = World::gang_of(pod)) {
+    ask.gang = pod.meta.ns + "/" + gang->first;
+    ask.gang_size = gang->second;
+    ask.gang_owner = pod.meta.controller()->uid;
+  }
+  ask.request = SharedRequest(request_of(pod));
   return ask;
 }
 
@@ -163,6 +172,8 @@ Pod World::make_pod(const std::string& name, int gpus, const std::string& gang,
   pod.containers.push_back(container);
   return pod;
 }
+
+void World::forget_claim(const std::string& uid) { annotate(uid, kTestClaimGone, "true"); }
 
 std::string World::add_pinned(const std::string& name, const std::string& node,
                               const std::vector<int>& gpus, const std::string& group) {
@@ -596,9 +607,9 @@ bool World::may_be_together(const std::vector<std::string>& uids) const {
       if (other == nullptr || *other != *map) return false;
       continue;
     }
-    const PodAsk ask = ask_of(pod);
-    if (ask.request->gpu.sharing != Sharing::Shared) return false;
-    const GpuPart part = gpu_part(ask.request->gpu, kTestGpuMemory);
+    const GpuRequest gpu = request_of(pod).gpu;
+    if (gpu.sharing != Sharing::Shared) return false;
+    const GpuPart part = gpu_part(gpu, kTestGpuMemory);
     taken.milli += part.milli;
     taken.memory_mib += part.memory_mib;
   }

@@ -45,6 +45,7 @@ class World {
   std::string add_pinned(const std::string& name, const std::string& node,
                          const std::vector<int>& gpus, const std::string& group);
   void annotate(const std::string& uid, const std::string& name, const std::string& value);
+  void forget_claim(const std::string& uid);  // what the pod asks for can't be read any more
   // A pod that takes a part of one GPU; 0: follows from the other.
   std::string add_shared(const std::string& name, int milli, std::int64_t memory_mib);
   void put(const PodDisruptionBudget& budget);

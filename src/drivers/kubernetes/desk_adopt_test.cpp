@@ -1,0 +1,113 @@
+// Bound pods whose ask can't be read any more, because their claim was deleted under them: a
+// scheduler that starts then counts what they hold, no less and no more.
+#include <gtest/gtest.h>
+
+#include "drivers/kubernetes/desk.hpp"
+#include "drivers/kubernetes/world_test.hpp"
+#include "wire/kube/instances.hpp"
+#include "wire/kube/names.hpp"
+#include "wire/kube/quantity.hpp"
+
+namespace gs::kube {
+namespace {
+
+Pod with_cpu(Pod pod, const char* cpu) {
+  pod.containers[0].requests.push_back({"cpu", *parse_quantity(cpu)});
+  return pod;
+}
+
+TEST(DeskAdopts, the_cpu_of_a_pod_whose_claim_is_gone) {
+  World world;
+  world.add_node("n1", 4);
+  const std::string runs = world.add(with_cpu(world.make_pod("runs", 1), "40"));
+  world.play();
+  ASSERT_EQ(world.pod(runs).node_name, "n1");
+  world.forget_claim(runs);
+  world.restart();
+  const std::string late = world.add(with_cpu(world.make_pod("late", 1), "40"));
+  world.play();
+  EXPECT_EQ(world.pod(late).node_name, "") << "the node has 64";
+  world.remove_pod(runs);
+  world.play();
+  EXPECT_EQ(world.pod(late).node_name, "n1");
+}
+
+TEST(DeskAdopts, the_part_of_a_gpu_of_a_pod_whose_claim_is_gone) {
+  World world;
+  world.add_node("n1", 1);
+  const std::string runs = world.add_shared("runs", 300, 0);
+  world.play();
+  ASSERT_EQ(world.pod(runs).node_name, "n1");
+  world.forget_claim(runs);
+  world.restart();
+  const std::string beside = world.add_shared("beside", 600, 0);
+  const std::string more = world.add_shared("more", 200, 0);
+  world.play();
+  EXPECT_EQ(world.pod(beside).node_name, "n1");
+  EXPECT_EQ(world.pod(more).node_name, "") << "100 of the GPU are left";
+}
+
+TEST(DeskAdopts, the_device_that_a_map_shares_when_the_map_can_not_be_read) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string runs = world.add_pinned("runs", "n1", {0}, "map-a");
+  world.play();
+  ASSERT_EQ(world.pod(runs).node_name, "n1");
+  world.forget_claim(runs);
+  world.restart();
+  const std::string sibling = world.add_pinned("sibling", "n1", {0}, "map-a");
+  const std::string stranger = world.add_pinned("stranger", "n1", {0}, "map-b");
+  world.play();
+  EXPECT_EQ(world.pod(sibling).node_name, "n1");
+  EXPECT_EQ(world.pod(stranger).node_name, "");
+}
+
+TEST(DeskAdopts, the_instance_of_a_pod_whose_claim_is_gone) {
+  PodAsk gone;
+  gone.tenant = "team";
+  gone.waits_for = "GpuClaim ml/c does not exist";
+  PodAsk asks = gone;
+  asks.waits_for.clear();
+  TaskRequest instance;
+  instance.gpu.sharing = Sharing::Mig;
+  instance.gpu.mig = {{"3g.40gb", 1}};
+  asks.request = SharedRequest(instance);
+  DeskOptions options;
+  options.leases = false;
+  Desk desk(options, [&](const Pod& pod) { return pod.meta.name == "runs" ? gone : asks; });
+  gs::Node node;
+  node.name = "cut";
+  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
+  node.gpus.resize(1);
+  node.gpus[0].memory_mib = 81920;
+  node.gpus[0].mig_enabled = true;
+  node.gpus[0].mig = {{"3g.40gb", 0}, {"3g.40gb", 4}};
+  desk.begin(Instant{1'000'000});
+  desk.put_node(std::make_shared<const gs::Node>(node), {});
+  const auto pod = [](const std::string& name) {
+    Pod made;
+    made.meta.name = made.meta.uid = name;
+    made.meta.ns = "ml";
+    made.scheduler_name = "gpu-scheduler";
+    return made;
+  };
+  Pod runs = pod("runs");
+  runs.node_name = "cut";
+  set_label(runs.meta.annotations, kAllocatedAnnotation, "cut:0");
+  set_label(runs.meta.annotations, kInstancesAnnotation, "0:3g.40gb:0");
+  desk.put(runs);
+  desk.synced();
+  desk.put(pod("beside"));
+  desk.put(pod("more"));
+  desk.cycle();
+  std::vector<MigPlace> given;
+  for (const Order& order : desk.take())
+    if (const auto* bind = std::get_if<Bind>(&order))
+      for (const PodPlace& place : bind->pods)
+        given.insert(given.end(), place.mig.begin(), place.mig.end());
+  ASSERT_EQ(given.size(), 1U) << "one of two instances is taken";
+  EXPECT_EQ(given[0].start, 4);
+}
+
+}  // namespace
+}  // namespace gs::kube
