@@ -102,6 +102,28 @@ TEST_F(Adopt, MemberThatHasSucceededIsNotStartedAgain) {
   EXPECT_EQ(std::get<JobChanged>(effects.back()).state, "completed");
 }
 
+// Whoever is done has arrived, and nobody else with it: ranks do not come in order.
+TEST_F(Adopt, GangWithADoneMemberWaitsForThoseThatHaveNotArrived) {
+  Job gang = job("a");
+  gang.groups[0].count = 3;
+  gang.groups[0].request.gpu.count = 1;
+  gang.groups[0].request.gpu.sharing = Sharing::Shared;
+  gang.groups[0].request.gpu.milli = 100;
+  tell(SubmitJob{gang});
+  for (int rank = 0; rank < 3; ++rank)
+    tell(AdoptTask{{"a", 0, rank}, "n1", {0}, {}, Instant{500}, false});
+  tell(TaskEnded{{"a", 0, 2}, Outcome::Succeeded});
+  for (int rank = 0; rank < 2; ++rank) tell(TaskEnded{{"a", 0, rank}, Outcome::Stopped});
+  tell(MembersArrived{"a", 2});
+  for (const Effect& effect : engine_.tick(Instant{2000}))
+    EXPECT_FALSE(std::holds_alternative<StartTasks>(effect)) << "1 is done, 1 is there, 3 it needs";
+  tell(MembersArrived{"a", 3}, Instant{3000});
+  std::size_t started = 0;
+  for (const Effect& effect : engine_.tick(Instant{4000}))
+    if (const auto* start = std::get_if<StartTasks>(&effect)) started += start->tasks.size();
+  EXPECT_EQ(started, 2U);
+}
+
 // A member that is lost after another one succeeded is still needed.
 TEST_F(Adopt, GangIsNotCompleteWhenItsLastMemberIsLost) {
   Node second = engine_.cluster().node(NodeId{0}).spec;

@@ -162,14 +162,14 @@ RanksByGroup waiting_ranks(const Cluster& cluster, JobId job, const TaskMarks* e
     const bool in_trial = evicted != nullptr && evicted->has(id);
     (in_trial ? back : leaving).emplace(task.group, task.rank);
   }
-  int arrived = record.arrived < 0 ? shape.tasks : record.arrived;
+  // Whoever is active, on its way out or done has arrived; of the others the first ones have.
+  int left = (record.arrived < 0 ? shape.tasks : record.arrived) - record.active_tasks -
+             static_cast<int>(record.ended.size() + leaving.size() + back.size());
   for (std::size_t g = 0; g < shape.groups.size(); ++g) {
     ranks[g] = cluster.missing_ranks(job, static_cast<int>(g));
-    const int here = std::min(arrived, shape.groups[g].count);
-    arrived -= here;
     std::erase_if(ranks[g], [&](int rank) {
       const std::pair<int, int> member{static_cast<int>(g), rank};
-      return leaving.contains(member) || (rank >= here && !back.contains(member));
+      return leaving.contains(member) || (!back.contains(member) && left-- <= 0);
     });
   }
   return ranks;

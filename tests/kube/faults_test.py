@@ -16,10 +16,12 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 from cutting_proxy import CuttingProxy  # noqa: E402
-from scheduled import (LEASES, allocations, bound, cluster, create, delete, gpu_leases,  # noqa: E402
-                       no_leases, pod, scheduler, start_scheduler)
+from scheduled import (LEASES, allocations, bound, cluster, create, delete,  # noqa: E402
+                       holders_by_lease, no_leases, pod, scheduler, start_scheduler)
 from service import check, equal, main, test, wait_for  # noqa: E402
+from volumes import storage_class, volume, volume_claim  # noqa: E402
 
+CLAIMS = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
 GANG = {"gpu.scheduling/gang": "ring", "gpu.scheduling/gang-size": "2"}
 NAMES = ["one", "two", "ring-0", "ring-1"]
 NOT_ELECTED = "--no-leader-elect"  # who was killed holds the lead for seconds
@@ -42,10 +44,10 @@ def consistent():
     given = allocations()
     all_gpus = [gpu for gpus in given.values() for gpu in gpus]
     equal(len(all_gpus), len(set(all_gpus)), "GPUs given out and different GPUs")
-    held = gpu_leases()
+    held = holders_by_lease()
     for uid, gpus in given.items():
         for node, gpu in gpus:
-            equal(held.get(f"gpu-{node}-{gpu}"), uid, f"holder of {node}:{gpu}")
+            equal(held.get(f"gpu-{node}-{gpu}"), [uid], f"holders of {node}:{gpu}")
     return len(all_gpus), len(held)
 
 
@@ -55,35 +57,92 @@ def all_settle(names=NAMES, gpus=7):
     wait_for(lambda: consistent() == (gpus, gpus), "every lease is that of a pod")
 
 
-def killed_at(number, when):
+def each_gpu_once():
+    gpus = [gpu for held in allocations().values() for gpu in held]
+    equal(len(gpus), len(set(gpus)), "GPUs given out and different GPUs, after the kill")
+
+
+def killed_at(number, when, names, create_them, holds, settle):
     """False where the scheduler has finished without that many writes."""
     one = start_scheduler("doomed", NOT_ELECTED, kubeconfig=proxy().kubeconfig)
     proxy().strike_at(number, when, one.program.kill)
-    create_all()
-    wait_for(lambda: not one.program.is_running() or len(allocations()) == len(NAMES),
+    create_them()
+    wait_for(lambda: not one.program.is_running() or len(allocations()) == len(names),
              "killed, or done", pause=0.02)
     struck = not one.program.is_running()
-    consistent_so_far = allocations()
-    gpus = [gpu for held in consistent_so_far.values() for gpu in held]
-    equal(len(gpus), len(set(gpus)), f"after the kill {when} write {number}")
+    holds()
     one.program.kill()
     heir = start_scheduler("heir", NOT_ELECTED)
-    all_settle()
-    delete(*NAMES)
+    settle()
+    delete(*names)
     no_leases()
     heir.program.stop()
     return struck
 
 
-@test
-def a_kill_before_or_after_any_write_loses_nothing():
-    for when in ("before", "after"):
+def killed_at_every_write(least, names, create_them, holds, settle, moments=("before", "after")):
+    for when in moments:
         number = 1
-        while killed_at(number, when):
+        while killed_at(number, when, names, create_them, holds, settle):
             check(number < MOST_WRITES, "the scheduler writes without end")
             number += 1
-        check(number > 7, f"it wrote only {number - 1} times: leases and bindings are more")
+        check(number > least, f"it wrote only {number - 1} times: leases and bindings are more")
         print(f"      killed {when} each of {number - 1} writes", flush=True)
+
+
+@test
+def a_kill_before_or_after_any_write_loses_nothing():
+    killed_at_every_write(7, NAMES, create_all, each_gpu_once, all_settle)
+
+
+SHARING = ["left", "right"]
+
+
+@test
+def a_kill_at_any_write_of_pods_that_share_a_gpu_loses_nothing():
+    for name in SHARING:
+        cluster().request("POST", CLAIMS, {
+            "apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim", "metadata": {"name": name},
+            "spec": {"devices": {"count": 1, "exclusivity": "Shared"}}})
+
+    def create_sharing():
+        create(*(pod(name, 0, {"gpu.scheduling/claim": name}) for name in SHARING))
+
+    def one_gpu_is_enough():
+        check(len({gpu for held in allocations().values() for gpu in held}) <= 1, "they share one GPU")
+
+    def settle():
+        uids = {bound(name)["metadata"]["uid"] for name in SHARING}
+        one_gpu_is_enough()
+        wait_for(lambda: [set(one) for one in holders_by_lease().values()] == [uids],
+                 "both have the lease, and there is no other")
+
+    # A pod waits 10 s for whoever may be about to bind it by the lease that it finds: a long round.
+    killed_at_every_write(3, SHARING, create_sharing, one_gpu_is_enough, settle, moments=("after",))
+    for name in SHARING:
+        cluster().request("DELETE", f"{CLAIMS}/{name}")
+
+
+@test
+def a_kill_at_any_write_of_a_pod_that_chooses_its_volume_loses_nothing():
+    storage_class("faulty")
+    rounds = []
+
+    def create_storing():
+        """The volume of the last round keeps the claim that it was for."""
+        rounds.append(f"round-{len(rounds)}")
+        volume(rounds[-1], "node-1", "faulty")
+        volume_claim(rounds[-1], "faulty")
+        create(pod("storing", 1, volumes=[
+            {"name": "data", "persistentVolumeClaim": {"claimName": rounds[-1]}}]))
+
+    def settle():
+        equal(bound("storing")["spec"]["nodeName"], "node-1")
+        chosen = cluster().get(f"/api/v1/persistentvolumes/{rounds[-1]}")
+        equal(chosen["spec"]["claimRef"]["name"], rounds[-1])
+        wait_for(lambda: consistent() == (1, 1), "the lease is that of the pod")
+
+    killed_at_every_write(3, ["storing"], create_storing, each_gpu_once, settle)
 
 
 def start_standby(**where):

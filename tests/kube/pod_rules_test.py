@@ -13,8 +13,10 @@ from control_plane import ControlPlane  # noqa: E402
 from processes import Program, free_port  # noqa: E402
 from scheduled import PODS, RunningScheduler, create, delete  # noqa: E402
 from service import BINARY, check, equal, main, test, wait_for  # noqa: E402
+from volumes import VOLUME_CLAIMS, storage_class, volume, volume_claim  # noqa: E402
 
 HOST, ZONE = "kubernetes.io/hostname", "example.com/zone"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NODES, GPUS = 4, 4
 scheduled.SIZE.update(nodes=NODES, gpus=GPUS)
 _zoned = []
@@ -60,6 +62,12 @@ def reason(name):
 def waits(name, words):
     wait_for(lambda: words in told(name), f"{name} is told: {words}")
     check(not cluster().get(f"{PODS}/{name}")["spec"].get("nodeName"), f"{name} waits")
+
+
+def add_priority_class(name):
+    cluster().request("POST", PRIORITY_CLASSES, {
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+        "value": 1000})
 
 
 def term(app, key):
@@ -179,33 +187,6 @@ def a_gang_that_can_not_keep_apart_binds_nothing():
 
 # ---------------------------------------------------------------- volumes
 
-CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
-
-
-def storage_class(name, mode="WaitForFirstConsumer"):
-    cluster().request("POST", "/apis/storage.k8s.io/v1/storageclasses", {
-        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
-        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode})
-
-
-def volume(name, node, storage, size="10Gi", modes=("ReadWriteOnce",)):
-    cluster().request("POST", "/api/v1/persistentvolumes", {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
-        "spec": {"capacity": {"storage": size}, "accessModes": list(modes), "storageClassName": storage,
-                 "persistentVolumeReclaimPolicy": "Retain", "local": {"path": "/mnt/" + name},
-                 "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-                     {"key": HOST, "operator": "In", "values": [node]}]}]}}}})
-    cluster().wait_until(f"/api/v1/persistentvolumes/{name}",
-                         lambda one: one["status"].get("phase") in ("Available", "Bound"), f"{name} is there")
-
-
-def claim(name, storage, size="5Gi", modes=("ReadWriteOnce",), **spec):
-    cluster().request("POST", CLAIMS, {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
-        "spec": {"accessModes": list(modes), "storageClassName": storage,
-                 "resources": {"requests": {"storage": size}}, **spec}})
-
-
 def with_claim(name, claim_name, **options):
     return pod(name, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}],
                **options)
@@ -217,13 +198,13 @@ def a_claim_that_waits_for_its_pod_gets_a_volume_of_the_pods_node():
     node = sorted(nodes())[2]
     create(with_claim("storing", "data"))
     waits("storing", "PersistentVolumeClaim default/data does not exist")
-    claim("data", "local")
+    volume_claim("data", "local")
     waits("storing", "StorageClass local of PersistentVolumeClaim default/data does not exist")
     storage_class("local")
     waits("storing", "its volume claims leave 0 of 4 nodes")
     volume("disk-1", node, "local")
     equal(bound("storing"), node)
-    one = cluster().get(f"{CLAIMS}/data")
+    one = cluster().get(f"{VOLUME_CLAIMS}/data")
     equal((one["status"]["phase"], one["spec"]["volumeName"]), ("Bound", "disk-1"))
     delete("storing")
     create(with_claim("again", "data"))
@@ -235,7 +216,7 @@ def a_claim_that_waits_for_its_pod_gets_a_volume_of_the_pods_node():
 def an_unbound_claim_that_does_not_wait_is_waited_for():
     cluster()
     storage_class("at-once", "Immediate")
-    claim("slow", "at-once")
+    volume_claim("slow", "at-once")
     create(with_claim("patient", "slow"))
     waits("patient", "PersistentVolumeClaim default/slow is not bound to a volume yet")
     node = sorted(nodes())[1]
@@ -250,7 +231,7 @@ def a_claim_for_one_pod_serves_one_pod_at_a_time():
     storage_class("once")
     node = sorted(nodes())[0]
     volume("disk-3", node, "once", modes=("ReadWriteOncePod",))
-    claim("mine", "once", modes=("ReadWriteOncePod",))
+    volume_claim("mine", "once", modes=("ReadWriteOncePod",))
     create(with_claim("first", "mine"))
     equal(bound("first"), node)
     create(with_claim("second", "mine"))
@@ -345,6 +326,63 @@ def pod_groups_say_how_large_a_gang_is():
             bound(name)
         delete(*names)
         cluster().request("DELETE", f"{path}/trio")
+
+
+VOLCANO = "scheduling.volcano.sh/v1beta1"
+
+
+def of_group(name, group, **options):
+    one = pod(name, **options)
+    one["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = group
+    return one
+
+
+def add_pod_group(name, **spec):
+    path = f"/apis/{VOLCANO}/namespaces/default/podgroups"
+    cluster().request("POST", path, {"apiVersion": VOLCANO, "kind": "PodGroup",
+                                     "metadata": {"name": name}, "spec": spec})
+    return f"{path}/{name}"
+
+
+@test
+def the_queue_of_a_pod_group_is_its_tenant():
+    tenants = "/apis/gpu.scheduling/v1/gputenants"
+    for name, namespaces in (("gold", ["default"]), ("closed", ["elsewhere"])):
+        cluster().request("POST", tenants, {
+            "apiVersion": "gpu.scheduling/v1", "kind": "GpuTenant", "metadata": {"name": name},
+            "spec": {"namespaces": namespaces, "maxGPUs": 2}})
+    groups = [add_pod_group("pair", minMember=2, queue="gold"), add_pod_group("more", minMember=1, queue="gold"),
+              add_pod_group("intruder", minMember=1, queue="closed")]
+    create(of_group("pair-0", "pair"), of_group("pair-1", "pair"))
+    bound("pair-0")
+    bound("pair-1")
+    create(of_group("more-0", "more"), of_group("intruder-0", "intruder"))
+    waits("more-0", "quota exceeded for tenant gold")
+    waits("intruder-0", "GpuTenant closed does not take namespace default")
+    delete("pair-0", "pair-1")
+    bound("more-0")
+    delete("more-0", "intruder-0")
+    for path in (*groups, f"{tenants}/gold", f"{tenants}/closed"):
+        cluster().request("DELETE", path)
+
+
+@test
+def the_priority_class_of_a_pod_group_is_that_of_its_pods():
+    fillers = [f"filler-{i}" for i in range(NODES)]
+    create(*(pod(name, gpus=GPUS) for name in fillers))
+    for name in fillers:
+        bound(name)
+    group = add_pod_group("urgent", minMember=2, priorityClassName="soon")
+    create(of_group("urgent-0", "urgent", gpus=GPUS), of_group("urgent-1", "urgent", gpus=GPUS))
+    waits("urgent-0", "PriorityClass soon, which does not exist")
+    add_priority_class("soon")
+    bound("urgent-0")
+    bound("urgent-1")
+    left = [name for name in fillers if cluster().find(f"{PODS}/{name}")]
+    equal(len(left), NODES - 2, "pods that were not in its way")
+    delete("urgent-0", "urgent-1", *left)
+    cluster().request("DELETE", group)
+    cluster().request("DELETE", f"{PRIORITY_CLASSES}/soon")
 
 
 # ---------------------------------------------------------------- all pods of an owner
@@ -498,11 +536,18 @@ def a_wrong_configuration_is_refused_and_the_old_one_stays():
 
 def urgent(name):
     """A pod that takes a whole node, if need be from somebody else."""
-    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    if cluster().find(f"{classes}/urgent") is None:
-        cluster().request("POST", classes, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-                                            "metadata": {"name": "urgent"}, "value": 1000})
-    return pod(name, app="urgent", gpus=GPUS, priorityClassName="urgent")
+    one = pod(name, app="urgent", gpus=GPUS, priorityClassName="urgent")
+    if cluster().find(f"{PRIORITY_CLASSES}/urgent") is None:
+        add_priority_class("urgent")
+        wait_for(lambda: is_admitted(one), "the API server has heard of its class")
+    return one
+
+
+def is_admitted(one):
+    try:
+        return cluster().request("POST", f"{PODS}?dryRun=All", one)
+    except Answer:
+        return False
 
 
 def leaving():

@@ -117,9 +117,20 @@ def allocations():
 # ---------------------------------------------------------------- leases
 
 
+def holders(lease):
+    several = lease["metadata"]["annotations"].get("gpu.scheduling/holders")
+    return ([one["uid"] for one in json.loads(several)] if several
+            else [lease["spec"]["holderIdentity"]])
+
+
+def holders_by_lease():
+    return {one["metadata"]["name"]: holders(one) for one in cluster().get(LEASES)["items"]
+            if one["metadata"]["name"].startswith("gpu-node")}
+
+
 def gpu_leases():
-    return {one["metadata"]["name"]: one["spec"]["holderIdentity"]
-            for one in cluster().get(LEASES)["items"] if one["metadata"]["name"].startswith("gpu-node")}
+    """Name and holder; the first where several share the GPU."""
+    return {name: uids[0] for name, uids in holders_by_lease().items()}
 
 
 def no_leases():

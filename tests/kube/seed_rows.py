@@ -13,7 +13,7 @@ from admission import Webhook, make_certificates, register
 from api_client import Answer
 from control_plane import is_ready
 from gpu_nodes import gpu_node
-from scheduled import ALLOCATED, LEASES, cluster, scheduler
+from scheduled import ALLOCATED, LEASES, cluster, holders, holders_by_lease, scheduler
 from seed_examples import completed, examples
 from service import check, equal, test, wait_for
 
@@ -169,12 +169,6 @@ def variables(name, namespace="default"):
     return environment(one, one["spec"]["containers"][0])
 
 
-def holders(lease):
-    several = lease["metadata"]["annotations"].get("gpu.scheduling/holders")
-    return ([one["uid"] for one in json.loads(several)] if several
-            else [lease["spec"]["holderIdentity"]])
-
-
 def given(name, namespace="default"):
     """(node, ids) of a pod as soon as it is bound: annotations, environment and leases say the same."""
     one = bound(name, namespace)
@@ -247,5 +241,4 @@ def remove(*names, namespace="default"):
 
 
 def lease_holders():
-    return {uid for lease in cluster().get(LEASES)["items"]
-            if lease["metadata"]["name"].startswith("gpu-node") for uid in holders(lease)}
+    return {uid for uids in holders_by_lease().values() for uid in uids}

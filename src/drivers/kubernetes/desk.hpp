@@ -305,9 +305,10 @@ class Desk {
   bool take_along(PodRecord& stray);
   void fill(Unit& unit, std::size_t index, PodRecord& record);
   static bool has_begun(const Unit& unit);  // something of it has, or had, a place
-  void count_members(const Unit& unit);
+  void count_members(Unit& unit);
+  static void rank_arrived_first(Unit& unit);
   void slot_empties(Unit& unit, Slot& slot, bool succeeded);
-  void close(const Unit& unit, Slot& slot);
+  void close(Unit& unit, Slot& slot);
   void check_members();
   void hold(Unit& unit, bool back_off);
   void release_held(Unit& unit);
@@ -329,7 +330,7 @@ class Desk {
                   const std::vector<PodRules::Beside>& tied);
   std::vector<std::size_t> admit(Unit& unit, const std::vector<std::size_t>& slots);
   void turn_back(Unit& unit, const std::vector<std::size_t>& good);
-  void step_aside(const Unit& unit, Slot& slot);
+  void step_aside(Unit& unit, Slot& slot);
   void start_over(Unit& unit, const std::string& why);
   static std::string tied_key(const Unit& unit, const std::string& node);
   void solve_turned_back();  // desk_gangs.cpp

@@ -1,5 +1,5 @@
-// Bound pods whose ask can't be read any more, because their claim was deleted under them: a
-// scheduler that starts then counts what they hold, no less and no more.
+// What a scheduler finds bound: it counts what that holds, no less and no more, also where what it
+// asked for can't be read any more because its claim was deleted under it.
 #include <gtest/gtest.h>
 
 #include "drivers/kubernetes/desk.hpp"
@@ -107,6 +107,30 @@ TEST(DeskAdopts, the_instance_of_a_pod_whose_claim_is_gone) {
         given.insert(given.end(), place.mig.begin(), place.mig.end());
   ASSERT_EQ(given.size(), 1U) << "one of two instances is taken";
   EXPECT_EQ(given[0].start, 4);
+}
+
+// It can't move, and whoever is made in its stead is another pod.
+TEST(DeskAdopts, nobody_makes_room_for_a_pod_whose_node_is_gone) {
+  World world;
+  world.add_node("n1", 4);
+  const std::string important = world.add_pod("important", 4, {}, 0, "gpu-scheduler", 100);
+  world.play();
+  world.add_node("n2", 4);
+  const std::string lesser = world.add_pod("lesser", 4);
+  world.play();
+  ASSERT_EQ(world.pod(lesser).node_name, "n2");
+  world.remove_node("n1");
+  world.advance(seconds(5));
+  ASSERT_TRUE(world.exists(lesser));
+  EXPECT_FALSE(world.pod(lesser).meta.deleted) << "evicted for nobody";
+  world.add_node("n1", 4);
+  const std::string late = world.add_pod("late", 1);
+  world.play();
+  EXPECT_EQ(world.pod(late).node_name, "") << "n1 has come back with its pod";
+  world.remove_pod(important);
+  world.play();
+  EXPECT_EQ(world.pod(late).node_name, "n1");
+  EXPECT_TRUE(world.left_over().empty());
 }
 
 }  // namespace

@@ -43,6 +43,21 @@ TEST_F(GangAtTheDesk, a_gang_that_waits_takes_in_more_than_it_needs) {
   EXPECT_GE(bound(), 4) << "two of it fit, and it needs no more";
 }
 
+TEST_F(GangAtTheDesk, a_gang_starts_with_those_that_are_there_whichever_has_gone) {
+  for (int i = 0; i < 3; ++i) world_.add_pod("busy" + std::to_string(i), 4);
+  world_.play();
+  for (int i = 0; i < 3; ++i)
+    uids_.push_back(world_.add_pod("g" + std::to_string(i), 4, "ring", 2));
+  world_.play();
+  EXPECT_EQ(bound(), 3);
+  world_.remove_pod(uids_[0]);
+  world_.play();
+  world_.remove_pod("uid-busy0");
+  world_.play();
+  EXPECT_NE(world_.pod(uids_[1]).node_name, "");
+  EXPECT_NE(world_.pod(uids_[2]).node_name, "");
+}
+
 TEST_F(GangAtTheDesk, a_member_that_fails_is_made_anew_though_the_others_are_done) {
   submit();
   world_.end_pod(uids_[0], PodPhase::Succeeded);

@@ -129,10 +129,16 @@ void Desk::forget_places(const std::string& name) {
     const auto it = pods_.find(uid);
     if (it == pods_.end()) continue;
     if (it->second.charged) discharge(it->second);
-    if (Slot* slot = slot_of(it->second); slot != nullptr && slot->stage == Stage::Bound) {
-      slot->place.reset();
-      touch_guards(units_.at(it->second.unit));
+    Slot* slot = slot_of(it->second);
+    if (slot == nullptr || slot->stage != Stage::Bound) continue;
+    // A pod by itself can't move; whoever is made in its stead is another one. The engine looks for
+    // new places of members of gangs, whose pods are told to go when there is one.
+    if (units_.at(it->second.unit).gang.empty()) {
+      step_out(it->second);
+      continue;
     }
+    slot->place.reset();
+    touch_guards(units_.at(it->second.unit));
   }
   for (auto& [id, unit] : units_)  // places that were found for pods which are not there yet
     for (Slot& slot : unit.slots)

@@ -181,7 +181,7 @@ TaskRequest Desk::held_by(const PodRecord& record) const {
 // It was bound where the engine has no room for it: the engine stops thinking of it.
 void Desk::step_out(PodRecord& record) {
   Slot& slot = *slot_of(record);
-  const Unit& unit = units_.at(record.unit);
+  Unit& unit = units_.at(record.unit);
   record.unit.clear();
   if (!unit.gang.empty()) return close(unit, slot);
   slot.pod.clear();

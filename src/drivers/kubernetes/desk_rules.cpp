@@ -18,7 +18,8 @@
 namespace gs::kube {
 namespace {
 
-std::string mark_of(int number) { return "rule:" + std::to_string(number); }
+// People read it in the reason why a pod waits; no label of a node can have spaces.
+std::string mark_of(int number) { return "rules between pods/" + std::to_string(number); }
 std::string mark_of(int number, std::size_t wish) {
   return mark_of(number) + "/" + std::to_string(wish);
 }
@@ -241,7 +242,7 @@ void Desk::turn_back(Unit& unit, const std::vector<std::size_t>& good) {
 
 // The others of its unit have begun and stay where they are; this one goes along by itself, with
 // sets of its own.
-void Desk::step_aside(const Unit& unit, Slot& slot) {
+void Desk::step_aside(Unit& unit, Slot& slot) {
   PodRecord& record = pods_.at(slot.pod);
   record.unit.clear();
   close(unit, slot);

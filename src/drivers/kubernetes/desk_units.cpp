@@ -100,7 +100,7 @@ bool Desk::has_begun(const Unit& unit) {
 
 // While nothing of it is placed, the engine has to know whether it is whole. Later it may find
 // places for members that are still to be made.
-void Desk::count_members(const Unit& unit) {
+void Desk::count_members(Unit& unit) {
   int arrived = 0;
   bool placed = false;
   for (const Slot& slot : unit.slots) {
@@ -108,11 +108,29 @@ void Desk::count_members(const Unit& unit) {
     arrived += !slot.pod.empty() || slot.stage == Stage::Done;
   }
   if (placed && arrived < static_cast<int>(unit.slots.size())) return;
+  if (!placed) rank_arrived_first(unit);
   (void)tell(MembersArrived{unit.id, arrived});
 }
 
+// The engine starts the first ranks of each group: those are the pods that are there.
+void Desk::rank_arrived_first(Unit& unit) {
+  for (std::size_t g = 0; g < unit.groups.size(); ++g) {
+    std::vector<Slot*> slots;
+    std::vector<int> ranks;
+    for (Slot& slot : unit.slots) {
+      if (slot.task.group != static_cast<int>(g) || slot.stage == Stage::Done) continue;
+      slots.push_back(&slot);
+      ranks.push_back(slot.task.rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    std::stable_partition(slots.begin(), slots.end(),
+                          [](const Slot* slot) { return !slot->pod.empty(); });
+    for (std::size_t i = 0; i < slots.size(); ++i) slots[i]->task.rank = ranks[i];
+  }
+}
+
 // A gang's slot that needs no pod any more.
-void Desk::close(const Unit& unit, Slot& slot) {
+void Desk::close(Unit& unit, Slot& slot) {
   slot.pod.clear();
   slot.stage = Stage::Done;
   if (slot.place)

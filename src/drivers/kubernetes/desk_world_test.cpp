@@ -121,6 +121,8 @@ void act(World& world, Rng& rng, int& names, bool rules) {
       }
       break;
     default:
+      if (!running.empty() && rng.chance(0.2))
+        world.forget_claim(running[rng.below(running.size())]);
       if (rng.chance(0.2)) world.restart(rng.below(world.schedulers()));
       break;
   }
@@ -131,8 +133,10 @@ bool is_ruled(const Pod& pod) {
          !pod.spread.empty() || !pod.host_ports.empty();
 }
 
+bool has_claim(const Pod& pod) { return pod.meta.annotation("test/claim-gone") == nullptr; }
+
 bool waits(const Pod& pod) {
-  return pod.node_name.empty() && !pod.ended() && !pod.meta.deleted &&
+  return has_claim(pod) && pod.node_name.empty() && !pod.ended() && !pod.meta.deleted &&
          pod.scheduler_name == "gpu-scheduler" && pod.meta.annotation("test/pin") == nullptr &&
          pod.meta.annotation("test/share") == nullptr;
 }
@@ -199,6 +203,7 @@ void look(World& world) {
     if (!gang && waits(pod)) expect_no_room(world, pod, free);
     if (!gang) continue;
     if (waits(pod)) waiting[gang->first].push_back(&pod);
+    if (!has_claim(pod)) continue;  // nobody can say that it belongs to a gang
     bound[gang->first] += !pod.node_name.empty() && !pod.ended();
     done[gang->first] += pod.phase == PodPhase::Succeeded;
   }

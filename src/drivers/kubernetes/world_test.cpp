@@ -300,6 +300,9 @@ bool World::think(Scheduler& scheduler) {
     busy = true;
   }
   scheduler.desk->engine().verify();
+  scheduler.stood.clear();
+  for (const Standing& other : standing()) scheduler.stood.emplace_back(*other.pod);
+  scheduler.knew = known_nodes(scheduler);
   return busy;
 }
 
@@ -396,6 +399,17 @@ void World::carry_out(Scheduler& scheduler, const Order& order) {
   }
 }
 
+// Those that are there and that it has heard of.
+std::set<std::string> World::known_nodes(const Scheduler& scheduler) const {
+  std::set<std::string> names;
+  const Cluster& cluster = scheduler.desk->engine().cluster();
+  for (const auto& [name, node] : nodes_)
+    if (const NodeId id = cluster.find_node(name);
+        id.valid() && !cluster.node(id).gone && !cluster.node(id).spec.cordoned)  // or about to go
+      names.insert(name);
+  return names;
+}
+
 std::vector<Standing> World::standing() const {
   std::vector<Standing> all;
   for (const auto& [uid, pod] : pods_)
@@ -414,17 +428,32 @@ void World::check_rules(const Scheduler& scheduler, const Bind& bind) const {
   for (const auto& [id, other] : scheduler.binds)
     for (const PodPlace& place : other.pods)
       if (const Pod* pod = unbound(place)) all.push_back({pod, place.node});
+  // Some pods are bound as soon as they are heard of: whoever went in the same turn, and the nodes
+  // that came back with their pods, may have been heard of later.
+  std::vector<Standing> departed;
+  for (const Pod& pod : scheduler.stood)
+    if (const auto it = pods_.find(pod.meta.uid); it == pods_.end() || it->second.ended())
+      departed.push_back({&pod, pod.node_name});
+  std::map<std::string, gs::Node> known;
+  for (const std::string& name : known_nodes(scheduler))
+    if (scheduler.knew.contains(name)) known.emplace(name, nodes_.at(name));
+  const auto judge = scheduler.news.empty() ? broken_rule : conflict_with;
+  const auto broken = [&](const Pod& pod, const std::string& node) {
+    std::string why = judge(pod, node, all, nodes_);
+    if (why.empty() || judge(pod, node, all, known).empty()) return std::string{};
+    std::vector<Standing> before = all;
+    before.insert(before.end(), departed.begin(), departed.end());
+    return judge(pod, node, before, nodes_).empty() ? std::string{} : why;
+  };
   std::vector<const PodPlace*> left;
   for (const PodPlace& place : bind.pods)
     if (unbound(place) != nullptr) left.push_back(&place);
-  const bool up_to_date = scheduler.news.empty();
   std::string why;
   for (bool progress = true; progress && !left.empty();) {
     progress = false;
     for (std::size_t i = 0; i < left.size(); ++i) {
       const Pod& pod = *unbound(*left[i]);
-      why = up_to_date ? broken_rule(pod, left[i]->node, all, nodes_)
-                       : conflict_with(pod, left[i]->node, all, nodes_);
+      why = broken(pod, left[i]->node);
       if (!why.empty()) continue;
       all.push_back({&pod, left[i]->node});
       left.erase(left.begin() + static_cast<std::ptrdiff_t>(i--));

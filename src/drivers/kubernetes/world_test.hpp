@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -94,6 +95,8 @@ class World {
     std::deque<News> news;                     // not heard yet
     std::deque<std::function<void()>> writes;  // not carried out yet
     std::map<std::uint64_t, Bind> binds;       // under way
+    std::vector<Pod> stood;                    // bound when it thought last
+    std::set<std::string> knew;                // nodes that it knew then
     bool leads = true;
   };
   struct BindState;
@@ -108,6 +111,7 @@ class World {
   void carry_out(Scheduler& scheduler, const Order& order);
   void carry_out_bind(Scheduler& scheduler, const Bind& bind);
   void check_rules(const Scheduler& scheduler, const Bind& bind) const;
+  std::set<std::string> known_nodes(const Scheduler& scheduler) const;
   void take_leases(const std::shared_ptr<BindState>& state);
   void bind_one(const std::shared_ptr<BindState>& state, std::size_t index);
   void drop_lease(const std::string& node, int gpu, const std::string& uid);
