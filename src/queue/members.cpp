@@ -163,15 +163,20 @@ RanksByGroup waiting_ranks(const Cluster& cluster, JobId job, const TaskMarks* e
     (in_trial ? back : leaving).emplace(task.group, task.rank);
   }
   // Whoever is active, on its way out or done has arrived; of the others the first ones have.
-  int left = (record.arrived < 0 ? shape.tasks : record.arrived) - record.active_tasks -
-             static_cast<int>(record.ended.size() + leaving.size() + back.size());
+  int left = record.arrived < 0 ? 0 : record.arrived - shape.tasks;
+  const auto is_other = [&](std::size_t group, int rank) {
+    const std::pair<int, int> member{static_cast<int>(group), rank};
+    return !leaving.contains(member) && !back.contains(member);
+  };
   for (std::size_t g = 0; g < shape.groups.size(); ++g) {
     ranks[g] = cluster.missing_ranks(job, static_cast<int>(g));
-    std::erase_if(ranks[g], [&](int rank) {
-      const std::pair<int, int> member{static_cast<int>(g), rank};
-      return leaving.contains(member) || (!back.contains(member) && left-- <= 0);
-    });
+    left += static_cast<int>(std::count_if(ranks[g].begin(), ranks[g].end(),
+                                           [&](int rank) { return is_other(g, rank); }));
   }
+  for (std::size_t g = 0; g < shape.groups.size(); ++g)
+    std::erase_if(ranks[g], [&](int rank) {
+      return is_other(g, rank) ? left-- <= 0 : leaving.contains({static_cast<int>(g), rank});
+    });
   return ranks;
 }
 

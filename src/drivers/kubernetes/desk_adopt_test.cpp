@@ -133,5 +133,32 @@ TEST(DeskAdopts, nobody_makes_room_for_a_pod_whose_node_is_gone) {
   EXPECT_TRUE(world.left_over().empty());
 }
 
+// Another place was found for the member that lay on it; then the node comes back, and goes again.
+TEST(DeskAdopts, a_node_that_comes_and_goes_leaves_nothing_taken_elsewhere) {
+  World world;
+  for (const char* name : {"n1", "n2"}) world.add_node(name, 4);
+  const std::string a = world.add_pod("a", 4, "ring", 2);
+  const std::string b = world.add_pod("b", 4, "ring", 2);
+  world.play();
+  const std::string lost = world.pod(a).node_name;
+  world.add_node("n3", 4);
+  world.play();
+  for (int i = 0; i < 2; ++i) {
+    world.remove_node(lost);
+    world.turn();
+    world.add_node(lost, 4);
+    if (i == 0) world.turn();
+  }
+  world.turn();
+  world.remove_pod(a);
+  world.remove_pod(b);
+  world.advance(seconds(90));
+  for (int i = 0; i < 3; ++i) world.add_pod("more" + std::to_string(i), 4);
+  world.play();
+  int bound = 0;
+  for (const auto& [uid, pod] : world.pods()) bound += !pod.node_name.empty();
+  EXPECT_EQ(bound, 3) << "three nodes, three pods";
+}
+
 }  // namespace
 }  // namespace gs::kube

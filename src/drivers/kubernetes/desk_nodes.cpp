@@ -137,6 +137,7 @@ void Desk::forget_places(const std::string& name) {
       step_out(it->second);
       continue;
     }
+    if (slot->place && slot->place->node != name) continue;  // it has a new one already
     slot->place.reset();
     touch_guards(units_.at(it->second.unit));
   }

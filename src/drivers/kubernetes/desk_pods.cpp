@@ -61,8 +61,11 @@ void Desk::look_at(PodRecord& record) {
   if (record.gone || record.pod.ended()) {
     leave(record);
   } else if (!record.pod.node_name.empty()) {
-    // Its place is lost with its node, and there again when the node comes back.
-    if (slot == nullptr || slot->stage != Stage::Bound || !slot->place) adopt(record);
+    // Its place is lost with its node, and there again when the node comes back, also where another
+    // one has been found for whoever is made in its stead.
+    if (slot == nullptr || slot->stage != Stage::Bound || !slot->place ||
+        slot->place->node != record.pod.node_name)
+      adopt(record);
   } else if (record.pod.meta.deleted) {
     leave(record);  // it never began: nothing has to end
   } else if (record.ours && slot == nullptr) {

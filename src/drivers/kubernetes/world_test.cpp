@@ -306,24 +306,29 @@ bool World::think(Scheduler& scheduler) {
   return busy;
 }
 
+bool World::turn() {
+  bool busy = false;
+  for (Scheduler& scheduler : schedulers_) {
+    while (!scheduler.news.empty()) {
+      const News news = std::move(scheduler.news.front());
+      scheduler.news.pop_front();
+      news(*scheduler.desk);
+      busy = true;
+    }
+    busy |= think(scheduler);
+    while (!scheduler.writes.empty()) {
+      const auto write = std::move(scheduler.writes.front());
+      scheduler.writes.pop_front();
+      write();
+      busy = true;
+    }
+  }
+  return busy;
+}
+
 void World::play() {
   for (int round = 0; round < 200; ++round) {
-    bool busy = false;
-    for (Scheduler& scheduler : schedulers_) {
-      while (!scheduler.news.empty()) {
-        const News news = std::move(scheduler.news.front());
-        scheduler.news.pop_front();
-        news(*scheduler.desk);
-        busy = true;
-      }
-      busy |= think(scheduler);
-      while (!scheduler.writes.empty()) {
-        const auto write = std::move(scheduler.writes.front());
-        scheduler.writes.pop_front();
-        write();
-        busy = true;
-      }
-    }
+    const bool busy = turn();
     kill_evicted();
     now_ = now_ + milliseconds(10);
     if (!busy) return;

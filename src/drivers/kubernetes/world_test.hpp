@@ -61,6 +61,7 @@ class World {
   void take_lease(const std::string& node, int gpu, const GpuHolder& holder, bool seen = true);
 
   // --- time ---
+  bool turn();  // all hear, think and write once; false: nothing happened
   void play();  // until nothing happens any more
   void advance(Duration duration);
   void restart(std::size_t scheduler = 0);  // it dies, with all that it had under way
