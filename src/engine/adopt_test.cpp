@@ -32,6 +32,18 @@ class Adopt : public testing::Test {
     return effects.ok() ? *effects : Effects{};
   }
 
+  // "job node:gpus", one after the other.
+  static std::string starts(const Effects& effects) {
+    std::string text;
+    for (const Effect& effect : effects)
+      if (const auto* start = std::get_if<StartTasks>(&effect))
+        for (const TaskPlace& place : start->tasks) {
+          text += (text.empty() ? "" : ", ") + start->job + " " + place.node + ":";
+          for (const int gpu : place.gpus) text += std::to_string(gpu);
+        }
+    return text;
+  }
+
   static Job job(const std::string& id) {
     Job job;
     job.id = id;
@@ -158,6 +170,28 @@ TEST_F(Adopt, TimeLimitCountsFromTheRealStart) {
   ASSERT_FALSE(effects.empty());
   ASSERT_TRUE(std::holds_alternative<StopTasks>(effects.front()));
   EXPECT_EQ(std::get<StopTasks>(effects.front()).reason, StopReason::TimeLimit);
+}
+
+// Whoever is found on a device has it, whatever was promised to somebody else.
+TEST_F(Adopt, APromiseDoesNotKeepAwayWhatRuns) {
+  Job low = job("low");
+  low.groups[0].request.gpu.count = 1;
+  tell(SubmitJob{low});
+  EXPECT_EQ(starts(engine_.tick(Instant{1500})), "low n1:0");
+  tell(TaskStarted{{"low", 0, 0}}, Instant{1600});
+  Job high = job("high");
+  high.priority = 1000;
+  high.groups[0].request.gpu.count = 1;
+  tell(SubmitJob{high}, Instant{1700});
+  EXPECT_EQ(starts(engine_.tick(Instant{2000})), "") << "it is promised what low has to leave";
+  tell(TaskEnded{{"low", 0, 0}, Outcome::Stopped}, Instant{2100});
+  Job found = job("found");
+  found.groups[0].request.gpu.count = 1;
+  tell(SubmitJob{found}, Instant{2200});
+  tell(AdoptTask{{"found", 0, 0}, "n1", {0}, {}, Instant{500}, false}, Instant{2200});
+  EXPECT_EQ(starts(engine_.tick(Instant{3000})), "");
+  tell(TaskEnded{{"found", 0, 0}, Outcome::Succeeded}, Instant{4000});
+  EXPECT_EQ(starts(engine_.tick(Instant{5000})), "high n1:0");
 }
 
 }  // namespace

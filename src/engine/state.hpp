@@ -61,6 +61,7 @@ struct Engine::Impl {
   // A task lost its place (node gone, GPU broken, drained): the gang is mended in the next cycle.
   void lose_task(TaskId task, std::optional<StopReason> stop);
   void note_success(JobId job, int group, int rank);
+  bool holds_without_promises(JobId job, int group, const Allocation& place);
   void check_deadline(JobId job);
   void watch_deadline(JobId job);
 

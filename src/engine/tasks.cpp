@@ -1,11 +1,31 @@
 // Facts about tasks: started, ended, lost, found again. From these follows the state of their job.
 #include <algorithm>
+#include <tuple>
 
 #include "base/check.hpp"
+#include "cluster/trial.hpp"
 #include "engine/state.hpp"
 #include "placement/mig.hpp"
 
 namespace gs {
+namespace {
+
+// Tasks that are promised some of these devices.
+std::vector<TaskId> promised_on(const Cluster& cluster, const Allocation& place) {
+  std::vector<TaskId> promised;
+  for (const TaskId id : cluster.node(place.node).tasks)
+    if (const Task& task = cluster.task(id);
+        task.state == TaskState::Nominated && (task.place.gpus & place.gpus) != 0)
+      promised.push_back(id);
+  std::sort(promised.begin(), promised.end(), [&](TaskId a, TaskId b) {
+    const Task &x = cluster.task(a), &y = cluster.task(b);
+    return std::tuple(cluster.job(x.job).seq, x.group, x.rank) <
+           std::tuple(cluster.job(y.job).seq, y.group, y.rank);
+  });
+  return promised;
+}
+
+}  // namespace
 
 TaskId Engine::Impl::find_task(JobId job, int group, int rank) const {
   TaskId found;
@@ -86,6 +106,12 @@ Status Engine::Impl::apply(const TaskEnded& command) {
   return ok_status();
 }
 
+bool Engine::Impl::holds_without_promises(JobId job, int group, const Allocation& place) {
+  Trial trial(cluster);
+  for (const TaskId id : promised_on(cluster, place)) trial.drop(id);
+  return placer.can_hold(job, group, place).ok();
+}
+
 Status Engine::Impl::apply(const AdoptTask& command) {
   const TaskRef& ref = command.task;
   const JobId job = cluster.find_job(ref.job);
@@ -112,7 +138,11 @@ Status Engine::Impl::apply(const AdoptTask& command) {
       return not_found("node " + command.node + " has no GPU " + std::to_string(gpu));
     place.gpus |= gpu_bit(gpu);
   }
-  if (Status s = placer.can_hold(job, ref.group, place); !s) return s;
+  if (Status s = placer.can_hold(job, ref.group, place); !s) {
+    // What runs there is a fact: whoever was promised it has to look for another place.
+    if (!holds_without_promises(job, ref.group, place)) return s;
+    for (const TaskId id : promised_on(cluster, place)) lose_task(id, std::nullopt);
+  }
   auto instances = mig_at(cluster.node(node), command.mig, cluster.shapes().resources());
   if (!instances)
     return Error{ErrorCode::Conflict, "node " + command.node + ": a MIG instance of job " +

@@ -385,6 +385,7 @@ class Desk {
   std::vector<int> devices_of(const PodRecord& record) const;
   std::vector<MigPlace> instances_of(const PodRecord& record) const;
   void block(const std::string& key, const std::string& node, const std::vector<int>& gpus);
+  bool is_free_for(const Blocker& blocker) const;
   void stand(const std::string& key);
   void stand_waiting();
   void unblock(const std::string& key);

@@ -250,14 +250,21 @@ void Desk::block(const std::string& key, const std::string& node, const std::vec
   stand(key);
 }
 
+// Whether nobody has it; somebody may have been promised it, who has to look elsewhere.
+bool Desk::is_free_for(const Blocker& blocker) const {
+  const NodeId id = engine_->cluster().find_node(blocker.node);
+  if (!id.valid()) return false;
+  const NodeState& node = engine_->cluster().node(id);
+  return (node.usable() & gpu_bit(blocker.gpu)) != 0 &&
+         node.gpus[static_cast<std::size_t>(blocker.gpu)].milli.used == 0;
+}
+
 void Desk::stand(const std::string& key) {
   bool all = true;
   for (Blocker& blocker : blockers_.at(key)) {
     if (!blocker.job.empty()) continue;
     // The engine is told only what it will take: whatever it is told makes it look again.
-    const NodeId node = engine_->cluster().find_node(blocker.node);
-    if (!node.valid() ||
-        (engine_->cluster().node(node).free_gpus(View::Now) & gpu_bit(blocker.gpu)) == 0) {
+    if (!is_free_for(blocker)) {
       all = false;
       continue;
     }

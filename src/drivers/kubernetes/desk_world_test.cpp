@@ -220,11 +220,12 @@ void look(World& world) {
 struct Cast {
   int schedulers = 1;
   bool alone = true;  // one of them leads
+  bool leases = true;
 };
 
 void play_history(int seed, Cast cast, bool rules) {
   Rng rng(static_cast<std::uint64_t>(seed));
-  World world(cast.schedulers, cast.alone);
+  World world(cast.schedulers, cast.alone, cast.leases);
   for (const char* name : {"n0", "n1", "n2", "n3"}) add_node(world, name);
   int names = 0;
   for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
@@ -241,6 +242,7 @@ constexpr int kOtherKind = 1'000'000;  // of history: other dice
 
 constexpr Cast kTwoAtOnce{2, false};
 constexpr Cast kTwoInTurn{2, true};
+constexpr Cast kWithoutLeases{1, true, false};
 
 TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), {}, false); }
 TEST_P(Histories, of_two_schedulers_at_once) {
@@ -257,6 +259,10 @@ TEST_P(Histories, of_schedulers_that_take_over) {
 }
 TEST_P(Histories, of_rules_and_schedulers_that_take_over) {
   play_history(GetParam() + 5 * kOtherKind, kTwoInTurn, true);
+}
+
+TEST_P(Histories, of_a_scheduler_without_leases) {
+  play_history(GetParam() + 6 * kOtherKind, kWithoutLeases, false);
 }
 
 // HISTORIES says how many of each; `scripts/test.py soak` plays thousands.

@@ -61,7 +61,7 @@ PodAsk ask_of(const Pod& pod) {
 
 }  // namespace
 
-World::World(int schedulers, bool alone) : alone_(alone) {
+World::World(int schedulers, bool alone, bool leases) : alone_(alone), with_leases_(leases) {
   schedulers_.resize(static_cast<std::size_t>(schedulers));
   for (Scheduler& scheduler : schedulers_) {
     scheduler.leads = !alone || &scheduler == &schedulers_.front();
@@ -72,6 +72,7 @@ World::World(int schedulers, bool alone) : alone_(alone) {
 void World::start(Scheduler& scheduler) {
   DeskOptions options;
   options.alone = alone_;
+  options.leases = with_leases_;
   scheduler.desk = std::make_unique<Desk>(options, ask_of);
   scheduler.news.clear();
   scheduler.writes.clear();
@@ -483,7 +484,7 @@ void World::carry_out_bind(Scheduler& scheduler, const Bind& bind) {
 
 void World::take_leases(const std::shared_ptr<BindState>& state) {
   bool taken = true;
-  for (std::size_t i = 0; i < state->bind.pods.size(); ++i)
+  for (std::size_t i = 0; with_leases_ && i < state->bind.pods.size(); ++i)
     for (const auto& [gpu, holder] : shares_of(state->bind.pods[i])) {
       const PodPlace& place = state->bind.pods[i];
       const std::string name = gpu_lease_name(place.node, gpu);
@@ -606,7 +607,7 @@ bool World::has(const std::string& uid, const std::string& node, int gpu) const 
 std::vector<std::string> World::without_lease() const {
   std::vector<std::string> uids;
   for (const auto& [uid, pod] : pods_) {
-    if (pod.node_name.empty() || pod.ended()) continue;
+    if (!with_leases_ || pod.node_name.empty() || pod.ended()) continue;
     for (const int gpu : devices(uid)) {
       const auto it = leases_.find(gpu_lease_name(pod.node_name, gpu));
       if (it == leases_.end() ||

@@ -27,8 +27,8 @@ namespace gs::kube {
 
 class World {
  public:
-  // `alone`: one of them leads at a time, and the others stand by.
-  explicit World(int schedulers = 1, bool alone = true);
+  // `alone`: one of them leads at a time, and the others stand by. `leases`: of GPUs.
+  explicit World(int schedulers = 1, bool alone = true, bool leases = true);
 
   // --- what users, controllers and kubelets do ---
   void add_node(const std::string& name, int gpus, const Labels& labels = {});
@@ -124,6 +124,7 @@ class World {
 
   Instant now_{1'000'000};
   bool alone_;
+  bool with_leases_;
   bool controllers_ = false;
   int version_ = 0;
   std::map<std::string, Pod> pods_;
