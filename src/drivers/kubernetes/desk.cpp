@@ -221,6 +221,7 @@ void Desk::on(const StopTasks& effect) {
     Slot* slot = find_slot(task);
     if (slot == nullptr) {
       (void)tell(TaskEnded{task, Outcome::Stopped});
+      stand_again(task.job);
       continue;
     }
     slot->stop = true;

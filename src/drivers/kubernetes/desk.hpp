@@ -386,8 +386,10 @@ class Desk {
   std::vector<MigPlace> instances_of(const PodRecord& record) const;
   void block(const std::string& key, const std::string& node, const std::vector<int>& gpus);
   bool is_free_for(const Blocker& blocker) const;
+  void yield_to(const Blocker& blocker);
   void stand(const std::string& key);
   void stand_waiting();
+  void stand_again(const std::string& job);
   void unblock(const std::string& key);
 
   // --- leases (desk_leases.cpp) ---

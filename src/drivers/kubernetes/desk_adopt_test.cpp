@@ -160,5 +160,121 @@ TEST(DeskAdopts, a_node_that_comes_and_goes_leaves_nothing_taken_elsewhere) {
   EXPECT_EQ(bound, 3) << "three nodes, three pods";
 }
 
+TEST(DeskAdopts, who_is_on_a_gpu_that_was_unhealthy_has_it_when_it_is_healthy_again) {
+  World world;
+  world.add_node("n1", 2);
+  world.set_health("n1", 1, Health::Unhealthy);
+  const std::string theirs = world.add_pod("theirs", 1, {}, 0, "default-scheduler");
+  world.bind_by_another(theirs, "n1", {1});
+  const std::string ours = world.add_pod("ours", 2);
+  world.play();
+  world.set_health("n1", 1, Health::Healthy);
+  world.play();
+  EXPECT_EQ(world.pod(ours).node_name, "");
+  world.remove_pod(theirs);
+  world.play();
+  EXPECT_EQ(world.pod(ours).node_name, "n1");
+}
+
+TEST(DeskAdopts, who_is_on_a_gpu_that_breaks_and_heals_has_it_all_the_time) {
+  World world;
+  world.add_node("n1", 2);
+  const std::string theirs = world.add_pod("theirs", 1, {}, 0, "default-scheduler");
+  world.bind_by_another(theirs, "n1", {1});
+  world.play();
+  world.set_health("n1", 1, Health::Unhealthy);
+  world.play();
+  world.set_health("n1", 1, Health::Healthy);
+  world.play();
+  const std::string one = world.add_pod("one", 1);
+  world.play();
+  EXPECT_EQ(world.pod(one).node_name, "n1") << "GPU 0 is free";
+  const std::string other = world.add_pod("other", 1);
+  world.play();
+  EXPECT_EQ(world.pod(other).node_name, "");
+  world.remove_pod(theirs);
+  world.play();
+  EXPECT_EQ(world.pod(other).node_name, "n1");
+}
+
+// Found at a moment at which its node had no devices to offer.
+TEST(DeskAdopts, who_is_on_a_gpu_that_comes_late_has_it) {
+  World world;
+  world.add_node("n1", 0);
+  const std::string theirs = world.add_pod("theirs", 1, {}, 0, "default-scheduler");
+  world.bind_by_another(theirs, "n1", {1});
+  const std::string ours = world.add_pod("ours", 2);
+  world.play();
+  world.add_node("n1", 2);
+  world.play();
+  EXPECT_EQ(world.pod(ours).node_name, "");
+}
+
+// As when a node's agent begins to report, or its device plugin is restarted.
+TEST(DeskAdopts, what_is_known_of_devices_may_change_under_those_who_have_them) {
+  World world;
+  world.add_node("n1", 4);
+  const std::string alone = world.add_pod("alone", 1);
+  const std::string a = world.add_pod("a", 1, "ring", 2);
+  const std::string b = world.add_pod("b", 1, "ring", 2);
+  const std::string theirs = world.add_pod("theirs", 1, {}, 0, "default-scheduler");
+  world.play();
+  world.bind_by_another(theirs, "n1", {3});
+  world.play();
+  for (const char* model : {"NVIDIA H100 80GB HBM3", "", "H100"}) {
+    world.set_model("n1", model);
+    world.play();
+    for (const std::string& uid : {alone, a, b}) {
+      ASSERT_TRUE(world.exists(uid)) << uid << ", " << model;
+      EXPECT_FALSE(world.pod(uid).meta.deleted) << uid << ", " << model;
+    }
+  }
+  const std::string late = world.add_pod("late", 1);
+  world.play();
+  EXPECT_EQ(world.pod(late).node_name, "") << "all four are taken";
+}
+
+TEST(DeskAdopts, a_place_that_is_ready_for_a_pod_yet_to_be_made_may_be_taken_by_another_scheduler) {
+  World world;
+  world.set_controllers(true);  // a gang that has lost a member for good starts over
+  for (const char* name : {"n1", "n2", "n3"}) world.add_node(name, 1);
+  const std::string a = world.add_pod("a", 1, "ring", 2);
+  const std::string b = world.add_pod("b", 1, "ring", 2);
+  world.play();
+  const std::string kept = world.pod(b).node_name;
+  world.remove_pod(a);
+  world.play();  // the engine has found a place for whoever follows
+  std::vector<std::string> others;
+  for (const char* name : {"n1", "n2", "n3"}) {
+    if (name == kept) continue;
+    others.push_back(world.add_pod("theirs-" + std::string(name), 1, {}, 0, "default-scheduler"));
+    world.bind_by_another(others.back(), name, {0});
+    world.play();
+  }
+  const std::string again = world.add_pod("a2", 1, "ring", 2);
+  world.play();
+  EXPECT_EQ(world.pod(again).node_name, "");
+  world.remove_pod(others[0]);
+  world.play();
+  int bound = 0;
+  for (const auto& [uid, pod] : world.pods()) bound += !pod.node_name.empty();
+  EXPECT_EQ(bound, 3) << "the gang, and one of theirs";
+}
+
+TEST(DeskAdopts, who_is_bound_to_a_node_that_is_not_there_looks_for_no_place) {
+  World world;
+  const std::string uid = world.add_pod("a", 1);
+  world.play();
+  world.bind_by_another(uid, "elsewhere", {0});
+  world.play();
+  world.add_node("n1", 1);
+  world.play();  // comes to rest
+  EXPECT_EQ(world.pod(uid).node_name, "elsewhere");
+  world.add_node("elsewhere", 1);
+  const std::string late = world.add_pod("late", 1);
+  world.play();
+  EXPECT_EQ(world.pod(late).node_name, "n1") << "a has the other one";
+}
+
 }  // namespace
 }  // namespace gs::kube

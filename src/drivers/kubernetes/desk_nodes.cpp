@@ -65,6 +65,12 @@ void Desk::put_dirty_nodes() {
       node.capacity.named.push_back({port, host_port_capacity(port)});
     for (const std::string& mark : record.marks) set_label(node.labels, mark, {});
     take_off(node.capacity, record.used_by_others);
+    // What is known of devices in use has changed, as when an agent begins to report; to the engine
+    // they are others. Pods lie where they lay: the node goes, and comes back with them.
+    if (record.in_engine && !engine_->cluster().displaced_by(node).empty()) {
+      lose_node(name);
+      continue;
+    }
     if (Status put = tell(PutNode{std::move(node)}); !put) {
       record.error = put.error().message;
       continue;
@@ -75,6 +81,7 @@ void Desk::put_dirty_nodes() {
       if (const auto pod = pods_.find(uid); pod != pods_.end()) look_at(pod->second);
     judge_leases_of(name);
   }
+  stand_waiting();  // before anybody is given devices that have just come
 }
 
 // A port that nobody has named yet is an amount that no node has yet.
@@ -105,13 +112,18 @@ void Desk::lose_node(const std::string& name) {
   }
   leaving_nodes_.erase(name);
   record.marks.clear();
-  for (auto& [key, family] : families_)
+  for (auto& [key, family] : families_) {
     for (auto& [mark, nodes] : family.marks) nodes.erase(name);
+    family.version = 0;  // it may come back at once
+  }
   if (std::exchange(record.in_engine, false)) {
     forget_places(name);
     (void)tell(RemoveNode{name});
   }
-  if (record.pods.empty()) nodes_.erase(name);
+  if (record.node)
+    touch_node(name);
+  else if (record.pods.empty())
+    nodes_.erase(name);
 }
 
 bool Desk::is_being_bound_to(const std::string& name) const {
@@ -250,13 +262,32 @@ void Desk::block(const std::string& key, const std::string& node, const std::vec
   stand(key);
 }
 
-// Whether nobody has it; somebody may have been promised it, who has to look elsewhere.
+// Whether nobody has it. Somebody may have been promised it, who has to look elsewhere; and it may
+// be unhealthy or hot, but not for ever.
 bool Desk::is_free_for(const Blocker& blocker) const {
   const NodeId id = engine_->cluster().find_node(blocker.node);
   if (!id.valid()) return false;
   const NodeState& node = engine_->cluster().node(id);
-  return (node.usable() & gpu_bit(blocker.gpu)) != 0 &&
+  return (node.whole & gpu_bit(blocker.gpu)) != 0 &&
          node.gpus[static_cast<std::size_t>(blocker.gpu)].milli.used == 0;
+}
+
+// A place that was found for a pod which is still to be made is nobody's yet.
+void Desk::yield_to(const Blocker& blocker) {
+  const Cluster& cluster = engine_->cluster();
+  const NodeId node = cluster.find_node(blocker.node);
+  if (!node.valid()) return;
+  std::vector<TaskRef> there;
+  for (const TaskId id : cluster.node(node).tasks)
+    if (const Task& task = cluster.task(id); (task.place.gpus & gpu_bit(blocker.gpu)) != 0)
+      there.push_back({cluster.job(task.job).id, task.group, task.rank});
+  for (const TaskRef& task : there) {
+    Slot* slot = find_slot(task);
+    if (slot == nullptr || !slot->place || slot->stage == Stage::Binding) continue;
+    const bool is_there =
+        slot->stage == Stage::Bound && pods_.at(slot->pod).pod.node_name == blocker.node;
+    if (!is_there) give_back(*slot, Outcome::Stopped);
+  }
 }
 
 void Desk::stand(const std::string& key) {
@@ -264,6 +295,7 @@ void Desk::stand(const std::string& key) {
   for (Blocker& blocker : blockers_.at(key)) {
     if (!blocker.job.empty()) continue;
     // The engine is told only what it will take: whatever it is told makes it look again.
+    if (!is_free_for(blocker)) yield_to(blocker);
     if (!is_free_for(blocker)) {
       all = false;
       continue;
@@ -296,6 +328,19 @@ void Desk::stand_waiting() {
   for (const std::string& key :
        std::vector<std::string>(waiting_blockers_.begin(), waiting_blockers_.end()))
     stand(key);
+}
+
+// The engine wants a device to be left, because it is unhealthy. Whoever is there does not hear of
+// it and stays; to the engine it is a new job, lest it look for another place for the old one.
+void Desk::stand_again(const std::string& job) {
+  for (auto& [key, blockers] : blockers_)
+    for (Blocker& blocker : blockers) {
+      if (blocker.job != job) continue;
+      (void)tell(CancelJob{job});
+      blocker.job.clear();
+      waiting_blockers_.insert(key);
+      return;
+    }
 }
 
 void Desk::unblock(const std::string& key) {

@@ -129,7 +129,13 @@ void Desk::ask_again(PodRecord& record) {
 // task; every other is taken off what its node offers.
 void Desk::adopt(PodRecord& record) {
   const auto node = nodes_.find(record.pod.node_name);
-  if (node == nodes_.end() || !node->second.in_engine || record.charged) return;
+  if (node == nodes_.end() || !node->second.in_engine) {
+    // Bound by somebody else to a node that is not there: it looks for no place any more.
+    if (const Slot* slot = slot_of(record); slot != nullptr && slot->stage == Stage::Waiting)
+      step_out(record);
+    return;
+  }
+  if (record.charged) return;
   // Its leases have kept the engine off its devices until now.
   for (const int gpu : devices_of(record))
     if (const auto lease = leases_.find(gpu_lease_name(record.pod.node_name, gpu));

@@ -55,6 +55,22 @@ void add_node(World& world, const std::string& name) {
   world.add_node(name, 4, {{kZone, name < "n2" ? "a" : "b"}});
 }
 
+// Another scheduler takes a device that is free, when ours have nothing under way: no lease would
+// keep the two apart.
+void bind_by_another(World& world, const std::string& uid) {
+  world.play();
+  std::map<std::string, std::set<int>> used;
+  for (const Standing& other : world.standing())
+    for (const int gpu : world.devices(other.pod->meta.uid)) used[other.node].insert(gpu);
+  for (const auto& [name, node] : world.nodes())
+    for (const Gpu& gpu : node.gpus) {
+      if (!node.ready || used[name].contains(gpu.index)) continue;
+      world.bind_by_another(uid, name, {gpu.index});
+      (void)world.turn();
+      return;
+    }
+}
+
 void act(World& world, Rng& rng, int& names, bool rules) {
   std::vector<std::string> running, all;
   for (const auto& [uid, pod] : world.pods()) {
@@ -102,6 +118,10 @@ void act(World& world, Rng& rng, int& names, bool rules) {
         add_node(world, node);
       else if (rng.chance(0.1))
         world.remove_node(node);
+      else if (rng.chance(0.1))
+        world.set_model(node, rng.chance(0.5) ? "H100" : "H100-SXM5-80GB");
+      else if (rng.chance(0.2))
+        world.set_health(node, rng.below(4), rng.chance(0.4) ? Health::Unhealthy : Health::Healthy);
       else
         world.set_ready(node, rng.chance(0.6));
       break;
@@ -116,8 +136,7 @@ void act(World& world, Rng& rng, int& names, bool rules) {
                          rng.chance(0.5) ? std::vector<int>{gpu} : std::vector<int>{gpu, gpu + 1},
                          rng.chance(0.7) ? "map-a" : "map-b");
       } else if (world.pods().size() < 12) {
-        const std::string uid = world.add_pod("o" + std::to_string(++names), 1, {}, 0, "other");
-        (void)uid;
+        bind_by_another(world, world.add_pod("o" + std::to_string(++names), 1, {}, 0, "other"));
       }
       break;
     default:
@@ -185,10 +204,12 @@ void expect_no_room(const World& world, const std::vector<const Pod*>& gang, con
 // What a quiet world must look like.
 void look(World& world) {
   for (const char* name : {"n0", "n1", "n2", "n3"})
-    if (world.nodes().contains(name))
+    if (world.nodes().contains(name)) {
       world.set_ready(name, true);
-    else
+      for (std::size_t gpu = 0; gpu < 4; ++gpu) world.set_health(name, gpu, Health::Healthy);
+    } else {
       add_node(world, name);
+    }
   // Two that decide at once may take room from the same pods for ever, if these come back at once.
   world.set_controllers(world.alone());
   world.kill_evicted();

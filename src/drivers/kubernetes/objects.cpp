@@ -39,6 +39,22 @@ bool says_the_same(const Workload& a, const Workload& b) {
          a.meta.owners == b.meta.owners;
 }
 
+// Devices that a node does not offer any more. Its agent has lost them; where there is none, the
+// device plugin may just be restarted, and pods run on: nothing new is placed on them.
+void keep_missing(const gs::Node& before, gs::Node& now, Health health) {
+  const std::size_t had = before.gpus.size(), has = now.gpus.size();
+  if (has >= had) return;
+  for (std::size_t i = has; i < had; ++i) {
+    now.gpus.push_back(before.gpus[i]);
+    now.gpus.back().health = health;
+  }
+  if (now.peer_bandwidth_gbps.empty()) return;
+  std::vector<int> peers(had * had, 0);
+  for (std::size_t i = 0; i < has; ++i)
+    for (std::size_t j = 0; j < has; ++j) peers[i * had + j] = now.peer_bandwidth_gbps[i * has + j];
+  now.peer_bandwidth_gbps = std::move(peers);
+}
+
 // Rules that would be broken if nobody looked at them: such a pod waits rather than lies wrong.
 const char* unknown_rule(const Pod& pod) {
   if (!pod.device_claims.empty()) return "resource claims";
@@ -373,6 +389,8 @@ SharedNode Objects::node_of(const std::string& name) {
   NodeReading reading =
       to_node(it->second, report == reports_.end() ? nullptr : &report->second, config_);
   SharedNode& known = read_nodes_[name];
+  const bool reported = report != reports_.end() && !report->second.devices.empty();
+  if (known) keep_missing(*known, reading.node, reported ? Health::Unhealthy : Health::Unknown);
   if (known && *known == reading.node) return known;  // a heartbeat
   const auto& domain = reading.node.domain;
   if (known ? known->domain != domain : !domain.empty()) forget_domains();

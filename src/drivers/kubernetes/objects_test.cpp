@@ -293,6 +293,37 @@ TEST(Objects, who_runs_or_was_made_by_something_that_nobody_follows_does_not_wai
   EXPECT_EQ(objects.ask(worker).waits_for, "");
 }
 
+// While its device plugin is restarted a node offers none; what runs there runs on.
+TEST(Objects, devices_that_a_node_does_not_offer_any_more_are_kept_but_not_given_out) {
+  Objects objects{SchedulerConfig{}};
+  (void)objects.put(node("n1", 4));
+  const SharedNode none = objects.put(node("n1", 0));
+  ASSERT_EQ(none->gpus.size(), 4U);
+  for (const Gpu& gpu : none->gpus) EXPECT_EQ(gpu.health, Health::Unknown);
+  const SharedNode back = objects.put(node("n1", 4));
+  for (const Gpu& gpu : back->gpus) EXPECT_EQ(gpu.health, Health::Healthy);
+}
+
+TEST(Objects, devices_that_an_agent_does_not_see_any_more_are_lost) {
+  Objects objects{SchedulerConfig{}};
+  (void)objects.put(node("n1", 4));
+  GpuNodeStatus report;
+  report.meta.name = "n1";
+  report.devices.resize(4);
+  for (int i = 0; i < 4; ++i) report.devices[static_cast<std::size_t>(i)].gpu.index = i;
+  for (Device& device : report.devices)
+    for (int peer = 0; peer < 3; ++peer) device.peers.push_back({peer, 300});
+  (void)objects.put(report);
+  report.devices.pop_back();
+  const SharedNode left = objects.put(report);
+  ASSERT_EQ(left->gpus.size(), 4U);
+  EXPECT_EQ(left->gpus[2].health, Health::Healthy);
+  EXPECT_EQ(left->gpus[3].health, Health::Unhealthy);
+  ASSERT_EQ(left->peer_bandwidth_gbps.size(), 16U);
+  EXPECT_EQ(left->peer_bandwidth_gbps[4 + 2], 300) << "between 1 and 2";
+  EXPECT_EQ(left->peer_bandwidth_gbps[4 + 3], 0) << "between 1 and 3";
+}
+
 TEST(Objects, a_pod_is_looked_at_again_when_the_node_of_its_line_changes) {
   Objects objects{SchedulerConfig{}};
   objects.put(replica_set("web"));

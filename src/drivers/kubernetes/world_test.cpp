@@ -149,6 +149,11 @@ void World::set_health(const std::string& name, std::size_t gpu, Health health) 
   changed(nodes_.at(name));
 }
 
+void World::set_model(const std::string& name, const std::string& model) {
+  for (Gpu& gpu : nodes_.at(name).gpus) gpu.model = model;
+  changed(nodes_.at(name));
+}
+
 void World::remove_node(const std::string& name) {
   nodes_.erase(name);
   tell_all([name](Desk& desk) { desk.remove_node(name); });
@@ -608,6 +613,7 @@ std::vector<std::string> World::without_lease() const {
   std::vector<std::string> uids;
   for (const auto& [uid, pod] : pods_) {
     if (!with_leases_ || pod.node_name.empty() || pod.ended()) continue;
+    if (pod.scheduler_name != "gpu-scheduler") continue;
     for (const int gpu : devices(uid)) {
       const auto it = leases_.find(gpu_lease_name(pod.node_name, gpu));
       if (it == leases_.end() ||

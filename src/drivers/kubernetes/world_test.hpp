@@ -34,6 +34,7 @@ class World {
   void add_node(const std::string& name, int gpus, const Labels& labels = {});
   void set_ready(const std::string& name, bool ready);
   void set_health(const std::string& name, std::size_t gpu, Health health);
+  void set_model(const std::string& name, const std::string& model);  // of all its GPUs
   void remove_node(const std::string& name);
   std::string add_pod(const std::string& name, int gpus, const std::string& gang = {},
                       int gang_size = 0, const std::string& scheduler = "gpu-scheduler",
