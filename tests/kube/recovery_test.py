@@ -112,6 +112,43 @@ def a_member_that_its_dead_node_never_lets_go_is_replaced():
     no_leases()
 
 
+def offer_gpus(node, gpus):
+    amounts = {"nvidia.com/gpu": str(gpus)}
+    cluster().patch(f"/api/v1/nodes/{node}/status", {"status": {"allocatable": amounts, "capacity": amounts}})
+
+
+def runs_on(name, before):
+    """The same pods, for a while; another one that asks for a whole node is placed elsewhere meanwhile."""
+    taken = {gpu for uid in before.values() for gpu in allocations()[uid]}
+    scheduled.create(pod("probe", scheduled.SIZE["gpus"]))
+    uid = scheduled.bound("probe")["metadata"]["uid"]
+    equal(members(name), before, "its pods and their nodes")
+    check(not taken & set(allocations()[uid]), "the probe has its own GPUs")
+    scheduled.delete("probe")
+
+
+@test
+def what_a_node_says_of_its_devices_may_change_under_those_who_have_them():
+    submit("steady")
+    before = wait_for(lambda: whole("steady"), "the gang is bound")
+    gpus = scheduled.SIZE["gpus"]
+    for node in before:
+        cluster().request("DELETE", f"/apis/gpu.scheduling/v1/gpunodestatuses/{node}")
+    runs_on("steady", before)
+    for offered in (0, gpus):  # the device plugin is restarted
+        for node in before:
+            offer_gpus(node, offered)
+        runs_on("steady", before)
+    for model in ("B200-SXM-180GB", "H100-SXM5-80GB"):  # an agent begins to report; a new one knows better
+        for node in before:
+            status = gpu_node_status(node, gpus)
+            for device in status["devices"]:
+                device["model"] = model
+            cluster().report_gpus([(node, status)])
+        runs_on("steady", before)
+    remove("steady")
+
+
 @test
 def recoveries_are_measured():
     lines = [line for line in scheduler().page("/metrics").splitlines()
