@@ -142,7 +142,7 @@ def a_kill_at_any_write_of_a_pod_that_chooses_its_volume_loses_nothing():
         equal(chosen["spec"]["claimRef"]["name"], rounds[-1])
         wait_for(lambda: consistent() == (1, 1), "the lease is that of the pod")
 
-    killed_at_every_write(3, ["storing"], create_storing, each_gpu_once, settle)
+    killed_at_every_write(2, ["storing"], create_storing, each_gpu_once, settle)
 
 
 def start_standby(**where):

@@ -380,6 +380,7 @@ class Desk {
   void forget_places(const std::string& name);
   void lose_gangs(const std::string& name);
   void look_at_newly_used();
+  void look_at_users(const NodeRecord& node);
   void charge(PodRecord& record);
   void discharge(PodRecord& record);
   std::vector<int> devices_of(const PodRecord& record) const;

@@ -276,5 +276,37 @@ TEST(DeskAdopts, who_is_bound_to_a_node_that_is_not_there_looks_for_no_place) {
   EXPECT_EQ(world.pod(late).node_name, "n1") << "a has the other one";
 }
 
+// The kubelet chose its devices; the node's agent sees which.
+TEST(DeskAdopts, another_schedulers_pod_has_the_devices_that_the_agent_sees_it_use) {
+  PodAsk asks;
+  asks.tenant = "team";
+  TaskRequest request;
+  request.gpu.count = 1;
+  asks.request = SharedRequest(request);
+  Desk desk(DeskOptions{}, [&](const Pod&) { return asks; });
+  gs::Node node;
+  node.name = "n1";
+  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
+  node.gpus.resize(2);
+  node.gpus[1].index = 1;
+  const auto shared = std::make_shared<const gs::Node>(node);
+  desk.begin(Instant{1'000'000});
+  desk.put_node(shared, {});
+  desk.synced();
+  Pod theirs = World().make_pod("theirs", 1);
+  theirs.scheduler_name = "default-scheduler";
+  theirs.node_name = "n1";
+  desk.put(theirs);
+  desk.put_node(shared, {{theirs.meta.uid, {0}}});
+  for (const char* name : {"one", "other"}) desk.put(World().make_pod(name, 1));
+  desk.cycle();
+  std::vector<int> given;
+  for (const Order& order : desk.take())
+    if (const auto* bind = std::get_if<Bind>(&order))
+      for (const PodPlace& place : bind->pods)
+        given.insert(given.end(), place.gpus.begin(), place.gpus.end());
+  EXPECT_EQ(given, std::vector<int>{1});
+}
+
 }  // namespace
 }  // namespace gs::kube

@@ -42,6 +42,7 @@ void Desk::put_node(SharedNode node, DevicesInUse in_use) {
   const std::string name = node->name;
   NodeRecord& record = nodes_[name];
   if (record.node && *record.node == *node && record.in_use == in_use) return;  // a heartbeat
+  const bool used_otherwise = record.in_use != in_use;
   record.in_use = std::move(in_use);
   const bool was_ready = record.node && record.node->ready;
   record.node = std::move(node);
@@ -49,7 +50,24 @@ void Desk::put_node(SharedNode node, DevicesInUse in_use) {
   if (!synced_) return;
   if (leaving_nodes_.erase(name) > 0) (void)tell(CordonNode{name, false, false});
   touch_node(name);
+  if (used_otherwise) look_at_users(record);
   if (was_ready && !record.node->ready) lose_gangs(name);
+}
+
+// Of other schedulers' pods the devices were guessed until the node's agent saw them.
+void Desk::look_at_users(const NodeRecord& node) {
+  for (const auto& [uid, seen] : node.in_use) {
+    const auto it = pods_.find(uid);
+    if (it == pods_.end() || !it->second.charged) continue;
+    const std::string key = "pod:" + uid;
+    std::set<int> stands, has;
+    if (const auto known = blockers_.find(key); known != blockers_.end())
+      for (const Blocker& blocker : known->second) stands.insert(blocker.gpu);
+    for (const int gpu : devices_of(it->second)) has.insert(gpu);
+    if (stands == has) continue;
+    unblock(key);
+    if (!has.empty()) block(key, it->second.pod.node_name, {has.begin(), has.end()});
+  }
 }
 
 // A node that the engine did not know brings its pods, and they change what it offers.

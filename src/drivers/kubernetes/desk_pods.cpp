@@ -131,7 +131,9 @@ void Desk::adopt(PodRecord& record) {
   const auto node = nodes_.find(record.pod.node_name);
   if (node == nodes_.end() || !node->second.in_engine) {
     // Bound by somebody else to a node that is not there: it looks for no place any more.
-    if (const Slot* slot = slot_of(record); slot != nullptr && slot->stage == Stage::Waiting)
+    const bool comes = node != nodes_.end() && node->second.node && node->second.error.empty();
+    if (const Slot* slot = slot_of(record);
+        !comes && slot != nullptr && slot->stage == Stage::Waiting)
       step_out(record);
     return;
   }
