@@ -44,6 +44,14 @@ class Adopt : public testing::Test {
     return text;
   }
 
+  int promised(const std::string& job) const {
+    const Cluster& cluster = engine_.cluster();
+    int tasks = 0;
+    for (const TaskId id : cluster.job(cluster.find_job(job)).tasks)
+      tasks += cluster.task(id).state == TaskState::Nominated;
+    return tasks;
+  }
+
   static Job job(const std::string& id) {
     Job job;
     job.id = id;
@@ -192,6 +200,30 @@ TEST_F(Adopt, APromiseDoesNotKeepAwayWhatRuns) {
   EXPECT_EQ(starts(engine_.tick(Instant{3000})), "");
   tell(TaskEnded{{"found", 0, 0}, Outcome::Succeeded}, Instant{4000});
   EXPECT_EQ(starts(engine_.tick(Instant{5000})), "high n1:0");
+}
+
+TEST_F(Adopt, APromiseOfAnInstanceDoesNotKeepAwayWhatRuns) {
+  Job low = mig_job("low");
+  low.groups[0].request.gpu.mig = {{"7g.80gb", 1}};
+  tell(SubmitJob{low});
+  EXPECT_EQ(starts(engine_.tick(Instant{1500})), "low n1:");
+  tell(TaskStarted{{"low", 0, 0}}, Instant{1600});
+  Job high = low;
+  high.id = "high";
+  high.priority = 1000;
+  tell(SubmitJob{high}, Instant{1700});
+  EXPECT_EQ(starts(engine_.tick(Instant{2000})), "") << "it is promised what low has to leave";
+  tell(TaskEnded{{"low", 0, 0}, Outcome::Stopped}, Instant{2100});
+  Job found = low;
+  found.id = "found";
+  tell(SubmitJob{found}, Instant{2200});
+  tell(AdoptTask{{"found", 0, 0}, "n1", {}, {{1, "7g.80gb", 0, false}}, Instant{500}, false},
+       Instant{2200});
+  EXPECT_EQ(promised("high"), 0) << "somebody has it";
+  engine_.verify();
+  EXPECT_EQ(starts(engine_.tick(Instant{3000})), "");
+  tell(TaskEnded{{"found", 0, 0}, Outcome::Succeeded}, Instant{4000});
+  EXPECT_EQ(starts(engine_.tick(Instant{5000})), "high n1:");
 }
 
 }  // namespace

@@ -10,12 +10,19 @@
 namespace gs {
 namespace {
 
+bool same_instance(const MigPick& a, const MigPick& b) { return a.gpu == b.gpu && a.id == b.id; }
+
+bool overlap(const Allocation& a, const Allocation& b) {
+  return (a.gpus & b.gpus) != 0 || std::find_first_of(a.mig.begin(), a.mig.end(), b.mig.begin(),
+                                                      b.mig.end(), same_instance) != a.mig.end();
+}
+
 // Tasks that are promised some of these devices.
 std::vector<TaskId> promised_on(const Cluster& cluster, const Allocation& place) {
   std::vector<TaskId> promised;
   for (const TaskId id : cluster.node(place.node).tasks)
     if (const Task& task = cluster.task(id);
-        task.state == TaskState::Nominated && (task.place.gpus & place.gpus) != 0)
+        task.state == TaskState::Nominated && overlap(task.place, place))
       promised.push_back(id);
   std::sort(promised.begin(), promised.end(), [&](TaskId a, TaskId b) {
     const Task &x = cluster.task(a), &y = cluster.task(b);
@@ -144,6 +151,13 @@ Status Engine::Impl::apply(const AdoptTask& command) {
     for (const TaskId id : promised_on(cluster, place)) lose_task(id, std::nullopt);
   }
   auto instances = mig_at(cluster.node(node), command.mig, cluster.shapes().resources());
+  if (instances) {
+    const std::vector<TaskId> promised = promised_on(cluster, {node, 0, *instances});
+    for (const TaskId id : promised) lose_task(id, std::nullopt);
+    // What was to be cut for them is not there any more.
+    if (!promised.empty())
+      instances = mig_at(cluster.node(node), command.mig, cluster.shapes().resources());
+  }
   if (!instances)
     return Error{ErrorCode::Conflict, "node " + command.node + ": a MIG instance of job " +
                                           ref.job + " is not there or is taken"};

@@ -147,10 +147,14 @@ std::optional<std::vector<MigPick>> mig_at(const NodeState& node, const std::vec
     const auto gpu = std::find_if(scratch.begin(), scratch.end(),
                                   [&](const MigGpuState& g) { return g.gpu == place.gpu; });
     if (gpu == scratch.end()) return std::nullopt;
-    const auto there =
-        std::find_if(gpu->instances.begin(), gpu->instances.end(), [&](const MigSlotState& i) {
-          return i.profile == profile && !i.used && (place.start < 0 || i.start == place.start);
-        });
+    const auto fits = [&](const MigSlotState& i) {
+      return i.profile == profile && !i.used && (place.start < 0 || i.start == place.start);
+    };
+    // Rather one that is promised to nobody.
+    auto there = std::find_if(gpu->instances.begin(), gpu->instances.end(),
+                              [&](const MigSlotState& i) { return fits(i) && !i.nominated; });
+    if (there == gpu->instances.end())
+      there = std::find_if(gpu->instances.begin(), gpu->instances.end(), fits);
     if (there != gpu->instances.end()) {
       there->used = true;
       picks.push_back({static_cast<std::uint8_t>(place.gpu), there->start, there->size, there->id,

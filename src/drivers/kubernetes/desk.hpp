@@ -233,10 +233,18 @@ class Desk {
     Instant ordered;     // when a Release or Break of it was ordered last
   };
 
+  // A GPU that somebody else has, or an instance of one.
+  struct Hold {
+    int gpu = -1;         // -1: whichever has such an instance
+    std::string profile;  // of MIG; empty: the whole GPU
+    int start = -1;       // of the instance; -1: not known
+    auto operator<=>(const Hold&) const = default;
+  };
+
   struct Blocker {
     std::string node;
-    int gpu = 0;
-    std::string job;  // of the engine; empty: the GPU is still taken
+    Hold hold;
+    std::string job;  // of the engine; empty: the device is still taken
   };
 
   struct BudgetRecord {
@@ -371,7 +379,7 @@ class Desk {
   void not_bound(Unit& unit, Slot& slot, const PodBound& result);
   void give_back(Slot& slot, Outcome outcome);
 
-  // --- nodes and what others take (desk_nodes.cpp) ---
+  // --- nodes (desk_nodes.cpp) ---
   void touch_node(const std::string& name) { dirty_nodes_.insert(name); }
   void offer_ports(const Pod& pod);
   void put_dirty_nodes();
@@ -380,13 +388,19 @@ class Desk {
   void forget_places(const std::string& name);
   void lose_gangs(const std::string& name);
   void look_at_newly_used();
-  void look_at_users(const NodeRecord& node);
+  // --- what others have (desk_others.cpp) ---
   void charge(PodRecord& record);
   void discharge(PodRecord& record);
+  void look_at_users(const NodeRecord& node);
   std::vector<int> devices_of(const PodRecord& record) const;
   std::vector<MigPlace> instances_of(const PodRecord& record) const;
-  void block(const std::string& key, const std::string& node, const std::vector<int>& gpus);
-  bool is_free_for(const Blocker& blocker) const;
+  bool is_cut(const std::string& node, int gpu) const;
+  static std::vector<Hold> holds_in(const TaskPlace& place);
+  std::vector<Hold> holds_of(const PodRecord& record) const;
+  void block(const std::string& key, const std::string& node, std::vector<Hold> holds);
+  std::optional<AdoptTask> room_for(const Blocker& blocker) const;
+  bool is_of(std::uint32_t profile, const Hold& hold) const;
+  bool is_in_the_way(const Allocation& place, const Hold& hold) const;
   void yield_to(const Blocker& blocker);
   void stand(const std::string& key);
   void stand_waiting();
@@ -426,7 +440,7 @@ class Desk {
   std::map<ClaimKey, ClaimRecord> claims_;
   std::map<std::uint64_t, BindRecord> binds_;             // without a result yet
   std::map<std::string, std::vector<Blocker>> blockers_;  // by key
-  std::set<std::string> waiting_blockers_;                // for a GPU to be free
+  std::set<std::string> waiting_blockers_;                // for a device to be free
   std::set<std::string> dirty_nodes_;
   std::set<std::string> leaving_nodes_;  // gone, but for Binds under way
   std::set<std::string> newly_used_;     // nodes that a pod was just bound to, or found on

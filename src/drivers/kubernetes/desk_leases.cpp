@@ -63,17 +63,17 @@ bool Desk::holds(const std::string& uid, const LeaseRecord& lease) const {
 
 void Desk::judge(const std::string& name, LeaseRecord& lease) {
   bool blocks = false, ours = false;
+  std::vector<Hold> taken;
   for (const GpuHolder& holder : lease.holders) {
     if (holds(holder.pod_uid, lease)) {
       ours = true;
       continue;
     }
     blocks = true;
+    for (const std::string& profile : holder.mig) taken.push_back({lease.gpu, profile, -1});
   }
-  if (blocks && !ours)
-    block(blocker_of(name), lease.node, {lease.gpu});
-  else
-    unblock(blocker_of(name));
+  if (blocks && !ours && taken.empty()) taken.push_back({lease.gpu, {}, -1});
+  block(blocker_of(name), lease.node, std::move(taken));
   lease.wrong = blocks;
   if (blocks)
     wrong_leases_.insert(name);
@@ -106,7 +106,7 @@ bool Desk::lease_taken(const std::string& node, int gpu, const std::string& hold
   }
   lease.seen = now_;
   judge(name, lease);
-  return blockers_.contains(blocker_of(name));
+  return blockers_.contains(blocker_of(name)) && !is_cut(node, gpu);
 }
 
 // A pod was not bound here. Leases that the binder took for it are on their way out and in nobody's

@@ -1,30 +1,11 @@
-// Nodes, and what other people's pods take of them.
+// Nodes: they come, change, and go with what lies on them.
 #include <algorithm>
 
-#include "base/check.hpp"
-#include "base/gpu_mask.hpp"
 #include "drivers/kubernetes/desk.hpp"
-#include "wire/kube/claim.hpp"
 #include "wire/kube/host_ports.hpp"
-#include "wire/kube/instances.hpp"
-#include "wire/kube/names.hpp"
-#include "wire/kube/pod_resources.hpp"
 
 namespace gs::kube {
 namespace {
-
-void add(Resources& sum, const Resources& part, int sign) {
-  sum.cpu_milli += sign * part.cpu_milli;
-  sum.memory_bytes += sign * part.memory_bytes;
-  for (const NamedAmount& amount : part.named) {
-    const auto same = std::find_if(sum.named.begin(), sum.named.end(),
-                                   [&](const NamedAmount& n) { return n.name == amount.name; });
-    if (same != sum.named.end())
-      same->amount += sign * amount.amount;
-    else
-      sum.named.push_back({amount.name, sign * amount.amount});
-  }
-}
 
 // Others may have taken more than there is.
 void take_off(Resources& capacity, const Resources& used) {
@@ -52,22 +33,6 @@ void Desk::put_node(SharedNode node, DevicesInUse in_use) {
   touch_node(name);
   if (used_otherwise) look_at_users(record);
   if (was_ready && !record.node->ready) lose_gangs(name);
-}
-
-// Of other schedulers' pods the devices were guessed until the node's agent saw them.
-void Desk::look_at_users(const NodeRecord& node) {
-  for (const auto& [uid, seen] : node.in_use) {
-    const auto it = pods_.find(uid);
-    if (it == pods_.end() || !it->second.charged) continue;
-    const std::string key = "pod:" + uid;
-    std::set<int> stands, has;
-    if (const auto known = blockers_.find(key); known != blockers_.end())
-      for (const Blocker& blocker : known->second) stands.insert(blocker.gpu);
-    for (const int gpu : devices_of(it->second)) has.insert(gpu);
-    if (stands == has) continue;
-    unblock(key);
-    if (!has.empty()) block(key, it->second.pod.node_name, {has.begin(), has.end()});
-  }
 }
 
 // A node that the engine did not know brings its pods, and they change what it offers.
@@ -194,9 +159,9 @@ void Desk::lose_gangs(const std::string& name) {
     Slot& slot = *slot_of(record);
     if (unit.gang.empty() || slot.stage != Stage::Bound || !slot.place) continue;
     if (!slot.pin.empty()) start_over(unit, "node " + name + " is not ready");
-    const std::vector<int> gpus = slot.place->gpus;
+    std::vector<Hold> holds = holds_in(*slot.place);
     give_back(slot, Outcome::NodeLost);
-    block("pod:" + uid, name, gpus);
+    block("pod:" + uid, name, std::move(holds));
     record.charged = Resources{};  // its CPU and memory don't matter while nothing goes there
     evict(record, "NodeNotReady", "node " + name + " is not ready; its gang starts over elsewhere");
     leave_gang(record);
@@ -218,158 +183,6 @@ void Desk::look_at_newly_used() {
                     [](const Gpu& gpu) { return gpu.health == Health::Unhealthy; }))
       touch_node(name);
   }
-}
-
-// ---------------------------------------------------------------- what others take
-
-void Desk::charge(PodRecord& record) {
-  const Result<PodResources> takes = pod_resources(record.pod);
-  record.charged = takes ? takes->resources : Resources{};
-  add(nodes_.at(record.pod.node_name).used_by_others, *record.charged, +1);
-  touch_node(record.pod.node_name);
-  const std::vector<int> gpus = devices_of(record);
-  if (!gpus.empty()) block("pod:" + record.pod.meta.uid, record.pod.node_name, gpus);
-}
-
-void Desk::discharge(PodRecord& record) {
-  add(nodes_.at(record.pod.node_name).used_by_others, *record.charged, -1);
-  record.charged.reset();
-  touch_node(record.pod.node_name);
-  unblock("pod:" + record.pod.meta.uid);
-}
-
-// The devices of a bound pod: as we wrote on it, as the node's agent sees it use them, or else, as
-// many as it asked for from the end, where we give out last.
-std::vector<int> Desk::devices_of(const PodRecord& record) const {
-  if (const std::string* text = record.pod.meta.annotation(kAllocatedAnnotation)) {
-    const Result<Allocated> allocated = parse_allocated(*text);
-    if (allocated && allocated->node == record.pod.node_name) return allocated->gpus;
-  }
-  const NodeRecord& node = nodes_.at(record.pod.node_name);
-  if (const auto seen = node.in_use.find(record.pod.meta.uid); seen != node.in_use.end())
-    return seen->second;
-  const Result<PodResources> takes = pod_resources(record.pod);
-  std::vector<int> gpus;
-  const NodeId id = engine_->cluster().find_node(record.pod.node_name);
-  if (!takes || takes->gpus == 0 || !id.valid()) return gpus;
-  const NodeState& state = engine_->cluster().node(id);
-  for (int gpu = state.layout->count - 1; gpu >= 0 && static_cast<int>(gpus.size()) < takes->gpus;
-       --gpu)
-    if (state.gpus[static_cast<std::size_t>(gpu)].milli.used == 0) gpus.push_back(gpu);
-  std::sort(gpus.begin(), gpus.end());
-  return gpus;
-}
-
-std::vector<MigPlace> Desk::instances_of(const PodRecord& record) const {
-  std::vector<MigPlace> places;
-  if (const std::string* text = record.pod.meta.annotation(kInstancesAnnotation))
-    if (Result<std::vector<MigPlace>> parsed = parse_instances(*text)) places = std::move(*parsed);
-  return places;
-}
-
-// A job that nobody may evict stands for what somebody else holds, one for each GPU. Where a GPU is
-// still taken (a pod of ours is about to fail to bind there), its blocker waits for it.
-void Desk::block(const std::string& key, const std::string& node, const std::vector<int>& gpus) {
-  std::vector<Blocker>& blockers = blockers_[key];
-  for (const int gpu : gpus) {
-    const bool known = std::any_of(blockers.begin(), blockers.end(), [&](const Blocker& blocker) {
-      return blocker.node == node && blocker.gpu == gpu;
-    });
-    if (!known) blockers.push_back({node, gpu, {}});
-  }
-  stand(key);
-}
-
-// Whether nobody has it. Somebody may have been promised it, who has to look elsewhere; and it may
-// be unhealthy or hot, but not for ever.
-bool Desk::is_free_for(const Blocker& blocker) const {
-  const NodeId id = engine_->cluster().find_node(blocker.node);
-  if (!id.valid()) return false;
-  const NodeState& node = engine_->cluster().node(id);
-  return (node.whole & gpu_bit(blocker.gpu)) != 0 &&
-         node.gpus[static_cast<std::size_t>(blocker.gpu)].milli.used == 0;
-}
-
-// A place that was found for a pod which is still to be made is nobody's yet.
-void Desk::yield_to(const Blocker& blocker) {
-  const Cluster& cluster = engine_->cluster();
-  const NodeId node = cluster.find_node(blocker.node);
-  if (!node.valid()) return;
-  std::vector<TaskRef> there;
-  for (const TaskId id : cluster.node(node).tasks)
-    if (const Task& task = cluster.task(id); (task.place.gpus & gpu_bit(blocker.gpu)) != 0)
-      there.push_back({cluster.job(task.job).id, task.group, task.rank});
-  for (const TaskRef& task : there) {
-    Slot* slot = find_slot(task);
-    if (slot == nullptr || !slot->place || slot->stage == Stage::Binding) continue;
-    const bool is_there =
-        slot->stage == Stage::Bound && pods_.at(slot->pod).pod.node_name == blocker.node;
-    if (!is_there) give_back(*slot, Outcome::Stopped);
-  }
-}
-
-void Desk::stand(const std::string& key) {
-  bool all = true;
-  for (Blocker& blocker : blockers_.at(key)) {
-    if (!blocker.job.empty()) continue;
-    // The engine is told only what it will take: whatever it is told makes it look again.
-    if (!is_free_for(blocker)) yield_to(blocker);
-    if (!is_free_for(blocker)) {
-      all = false;
-      continue;
-    }
-    Job job;
-    job.id = "others:" + key + "#" + std::to_string(++last_blocker_);
-    job.name = key;
-    job.tenant = kOthersTenant;
-    Group group;
-    group.name = "devices";
-    group.request.gpu.count = 1;
-    job.groups.push_back(std::move(group));
-    const std::string id = job.id;
-    const Status submitted = tell(SubmitJob{std::move(job)});
-    CHECK_MSG(submitted.ok(), submitted.ok() ? "" : submitted.error().message);
-    if (tell(AdoptTask{{id, 0, 0}, blocker.node, {blocker.gpu}, {}, now_, false})) {
-      blocker.job = id;
-    } else {
-      (void)tell(CancelJob{id});
-      all = false;
-    }
-  }
-  if (all)
-    waiting_blockers_.erase(key);
-  else
-    waiting_blockers_.insert(key);
-}
-
-void Desk::stand_waiting() {
-  for (const std::string& key :
-       std::vector<std::string>(waiting_blockers_.begin(), waiting_blockers_.end()))
-    stand(key);
-}
-
-// The engine wants a device to be left, because it is unhealthy. Whoever is there does not hear of
-// it and stays; to the engine it is a new job, lest it look for another place for the old one.
-void Desk::stand_again(const std::string& job) {
-  for (auto& [key, blockers] : blockers_)
-    for (Blocker& blocker : blockers) {
-      if (blocker.job != job) continue;
-      (void)tell(CancelJob{job});
-      blocker.job.clear();
-      waiting_blockers_.insert(key);
-      return;
-    }
-}
-
-void Desk::unblock(const std::string& key) {
-  const auto it = blockers_.find(key);
-  if (it == blockers_.end()) return;
-  const std::vector<Blocker> blockers = std::move(it->second);
-  blockers_.erase(it);
-  waiting_blockers_.erase(key);
-  for (const Blocker& blocker : blockers)
-    if (!blocker.job.empty()) (void)tell(TaskEnded{{blocker.job, 0, 0}, Outcome::Succeeded});
-  stand_waiting();
 }
 
 }  // namespace gs::kube
