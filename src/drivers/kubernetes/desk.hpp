@@ -388,6 +388,7 @@ class Desk {
   void forget_places(const std::string& name);
   void lose_gangs(const std::string& name);
   void look_at_newly_used();
+
   // --- what others have (desk_others.cpp) ---
   void charge(PodRecord& record);
   void discharge(PodRecord& record);

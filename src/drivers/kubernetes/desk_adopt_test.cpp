@@ -4,8 +4,6 @@
 
 #include "drivers/kubernetes/desk.hpp"
 #include "drivers/kubernetes/world_test.hpp"
-#include "wire/kube/instances.hpp"
-#include "wire/kube/names.hpp"
 #include "wire/kube/quantity.hpp"
 
 namespace gs::kube {
@@ -60,53 +58,6 @@ TEST(DeskAdopts, the_device_that_a_map_shares_when_the_map_can_not_be_read) {
   world.play();
   EXPECT_EQ(world.pod(sibling).node_name, "n1");
   EXPECT_EQ(world.pod(stranger).node_name, "");
-}
-
-TEST(DeskAdopts, the_instance_of_a_pod_whose_claim_is_gone) {
-  PodAsk gone;
-  gone.tenant = "team";
-  gone.waits_for = "GpuClaim ml/c does not exist";
-  PodAsk asks = gone;
-  asks.waits_for.clear();
-  TaskRequest instance;
-  instance.gpu.sharing = Sharing::Mig;
-  instance.gpu.mig = {{"3g.40gb", 1}};
-  asks.request = SharedRequest(instance);
-  DeskOptions options;
-  options.leases = false;
-  Desk desk(options, [&](const Pod& pod) { return pod.meta.name == "runs" ? gone : asks; });
-  gs::Node node;
-  node.name = "cut";
-  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
-  node.gpus.resize(1);
-  node.gpus[0].memory_mib = 81920;
-  node.gpus[0].mig_enabled = true;
-  node.gpus[0].mig = {{"3g.40gb", 0}, {"3g.40gb", 4}};
-  desk.begin(Instant{1'000'000});
-  desk.put_node(std::make_shared<const gs::Node>(node), {});
-  const auto pod = [](const std::string& name) {
-    Pod made;
-    made.meta.name = made.meta.uid = name;
-    made.meta.ns = "ml";
-    made.scheduler_name = "gpu-scheduler";
-    return made;
-  };
-  Pod runs = pod("runs");
-  runs.node_name = "cut";
-  set_label(runs.meta.annotations, kAllocatedAnnotation, "cut:0");
-  set_label(runs.meta.annotations, kInstancesAnnotation, "0:3g.40gb:0");
-  desk.put(runs);
-  desk.synced();
-  desk.put(pod("beside"));
-  desk.put(pod("more"));
-  desk.cycle();
-  std::vector<MigPlace> given;
-  for (const Order& order : desk.take())
-    if (const auto* bind = std::get_if<Bind>(&order))
-      for (const PodPlace& place : bind->pods)
-        given.insert(given.end(), place.mig.begin(), place.mig.end());
-  ASSERT_EQ(given.size(), 1U) << "one of two instances is taken";
-  EXPECT_EQ(given[0].start, 4);
 }
 
 // It can't move, and whoever is made in its stead is another pod.
@@ -274,38 +225,6 @@ TEST(DeskAdopts, who_is_bound_to_a_node_that_is_not_there_looks_for_no_place) {
   const std::string late = world.add_pod("late", 1);
   world.play();
   EXPECT_EQ(world.pod(late).node_name, "n1") << "a has the other one";
-}
-
-// The kubelet chose its devices; the node's agent sees which.
-TEST(DeskAdopts, another_schedulers_pod_has_the_devices_that_the_agent_sees_it_use) {
-  PodAsk asks;
-  asks.tenant = "team";
-  TaskRequest request;
-  request.gpu.count = 1;
-  asks.request = SharedRequest(request);
-  Desk desk(DeskOptions{}, [&](const Pod&) { return asks; });
-  gs::Node node;
-  node.name = "n1";
-  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
-  node.gpus.resize(2);
-  node.gpus[1].index = 1;
-  const auto shared = std::make_shared<const gs::Node>(node);
-  desk.begin(Instant{1'000'000});
-  desk.put_node(shared, {});
-  desk.synced();
-  Pod theirs = World().make_pod("theirs", 1);
-  theirs.scheduler_name = "default-scheduler";
-  theirs.node_name = "n1";
-  desk.put(theirs);
-  desk.put_node(shared, {{theirs.meta.uid, {0}}});
-  for (const char* name : {"one", "other"}) desk.put(World().make_pod(name, 1));
-  desk.cycle();
-  std::vector<int> given;
-  for (const Order& order : desk.take())
-    if (const auto* bind = std::get_if<Bind>(&order))
-      for (const PodPlace& place : bind->pods)
-        given.insert(given.end(), place.gpus.begin(), place.gpus.end());
-  EXPECT_EQ(given, std::vector<int>{1});
 }
 
 }  // namespace

@@ -83,8 +83,7 @@ std::vector<MigPlace> Desk::instances_of(const PodRecord& record) const {
 
 bool Desk::is_cut(const std::string& node, int gpu) const {
   const NodeId id = engine_->cluster().find_node(node);
-  return id.valid() && engine_->cluster().node(id).mig_gpu(gpu) != nullptr &&
-         (engine_->cluster().node(id).whole & gpu_bit(gpu)) == 0;
+  return id.valid() && engine_->cluster().node(id).mig_gpu(gpu) != nullptr;
 }
 
 std::vector<Desk::Hold> Desk::holds_in(const TaskPlace& place) {

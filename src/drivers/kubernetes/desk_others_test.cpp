@@ -1,4 +1,4 @@
-// What others have of GPUs that are cut by MIG is not given out.
+// What others have is not given out: devices, and instances of those that are cut by MIG.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* kInstance = "nvidia.com/mig-3g.40gb";
 
-// One node. Pods of ours whose name begins with "whole" ask for a GPU, others for an instance.
+// One node. Pods of ours whose name begins with "whole" ask for a GPU, others for an instance; what
+// "gone" asked for can't be read any more.
 class DeskOthers : public testing::Test {
  protected:
   DeskOthers() : desk_(without_leases(), [](const Pod& pod) { return ask_of(pod); }) {
@@ -38,6 +39,7 @@ class DeskOthers : public testing::Test {
       request.gpu.sharing = Sharing::Mig;
       request.gpu.mig = {{"3g.40gb", 1}};
     }
+    if (pod.meta.name == "gone") ask.waits_for = "GpuClaim ml/c does not exist";
     if (pod.meta.name.starts_with("ring")) {
       ask.gang = "ml/ring";
       ask.gang_size = 2;
@@ -103,6 +105,27 @@ class DeskOthers : public testing::Test {
   gs::Node node_;
   Desk desk_;
 };
+
+// The kubelet chose its device; the node's agent sees which.
+TEST_F(DeskOthers, a_pod_has_the_device_that_the_agent_sees_it_use) {
+  add_gpu({});
+  add_gpu({});
+  show_node();
+  desk_.synced();
+  desk_.put(theirs("theirs", "nvidia.com/gpu", 1));
+  show_node({{"theirs", {0}}});
+  for (const char* name : {"whole-one", "whole-other"}) desk_.put(pod(name));
+  EXPECT_EQ(given(), Places{"1"});
+}
+
+TEST_F(DeskOthers, a_pod_whose_claim_is_gone_keeps_its_instance) {
+  add_gpu({{"3g.40gb", 0}, {"3g.40gb", 4}});
+  show_node();
+  desk_.put(bound("gone", "0:3g.40gb:0"));
+  desk_.synced();
+  for (const char* name : {"one", "two"}) desk_.put(pod(name));
+  EXPECT_EQ(given(), Places{"0:3g.40gb:4"}) << "one of two instances is taken";
+}
 
 TEST_F(DeskOthers, instances_of_another_schedulers_pods_are_counted) {
   add_gpu({{"3g.40gb", 0}, {"3g.40gb", 4}});
