@@ -67,7 +67,9 @@ def killed_at(number, when, names, create_them, holds, settle):
     one = start_scheduler("doomed", NOT_ELECTED, kubeconfig=proxy().kubeconfig)
     proxy().strike_at(number, when, one.program.kill)
     create_them()
-    wait_for(lambda: not one.program.is_running() or len(allocations()) == len(names),
+    # Writes travel side by side: all may be done while the one of that number is on its way still.
+    wait_for(lambda: not one.program.is_running() or (len(allocations()) == len(names)
+                                                      and len(proxy().writes) < number),
              "killed, or done", pause=0.02)
     struck = not one.program.is_running()
     holds()
