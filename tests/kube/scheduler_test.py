@@ -36,6 +36,8 @@ def a_pod_with_a_gpu_limit_is_bound_with_leases_and_annotations():
     equal(gpu_leases(), {f"gpu-{node}-{gpu}": one["metadata"]["uid"] for gpu in ids.split(",")})
     lease = cluster().get(f"{LEASES}/gpu-{node}-{ids.split(',')[0]}")
     equal(lease["metadata"]["labels"]["gpu.scheduling/managed"], "true")
+    told = f"Successfully assigned default/plain to {node}: GPUs {ids}"
+    wait_for(lambda: told in cluster().kubectl("describe", "pod", "plain").out, "its events say where it is")
     delete("plain")
     no_leases()
 

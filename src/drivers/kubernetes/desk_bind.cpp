@@ -1,10 +1,28 @@
 // From a place that the engine gave to a pod that is bound there, and back again.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/check.hpp"
 #include "drivers/kubernetes/desk.hpp"
 
 namespace gs::kube {
+namespace {
+
+// Begins as the words of the stock scheduler do: people and tools look for them.
+std::string assigned_words(const PodName& pod, const TaskPlace& place) {
+  std::string words =
+      fmt::format("Successfully assigned {}/{} to {}", pod.ns, pod.name, place.node);
+  if (!place.gpus.empty())
+    words +=
+        fmt::format(": GPU{} {}", place.gpus.size() == 1 ? "" : "s", fmt::join(place.gpus, ","));
+  for (std::size_t i = 0; i < place.mig.size(); ++i)
+    words +=
+        fmt::format("{} {} of GPU {}", i == 0 ? ":" : ",", place.mig[i].profile, place.mig[i].gpu);
+  return words;
+}
+
+}  // namespace
 
 // As the engine counts them, for others to count on.
 std::vector<GpuShare> Desk::parts_of(const GpuRequest& request, const PodPlace& place) const {
@@ -97,6 +115,8 @@ void Desk::bound(Unit& unit, Slot& slot) {
   (void)tell(TaskStarted{slot.task});
   touch_budgets(record);
   touch_claim(record);
+  const PodName name = name_of(record.pod);
+  orders_.emplace_back(Note{name, false, "Scheduled", assigned_words(name, *slot.place)});
   if (slot.stop) evict(record, "Preempted", "was stopped while it was being bound");
   look_at(record);  // it may have ended while the answer was under way
 }

@@ -376,6 +376,24 @@ class DeskAlone : public testing::Test {
     desk_.put(pod("b"));
     return first<Bind>(turn());
   }
+  Bind bind_instance() {  // for pod a, of the only GPU of node "cut"
+    gs::Node node;
+    node.name = "cut";
+    node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
+    node.gpus.resize(1);
+    node.gpus[0].memory_mib = 81920;
+    node.gpus[0].mig_enabled = true;
+    node.gpus[0].mig = {{"3g.40gb", 0}};
+    desk_.put_node(std::make_shared<const gs::Node>(node), {});
+    TaskRequest instance;
+    instance.gpu.sharing = Sharing::Mig;
+    instance.gpu.mig = {{"3g.40gb", 1}};
+    ask_.request = SharedRequest(instance);
+    desk_.put(pod("a"));
+    const auto bind = first<Bind>(turn());
+    EXPECT_TRUE(bind && bind->pods[0].mig.size() == 1);
+    return bind.value();
+  }
   template <typename T>
   static std::optional<T> first(const std::vector<Order>& orders) {
     for (const Order& order : orders)
@@ -502,28 +520,37 @@ TEST_F(DeskAlone, who_is_refused_by_a_rightful_holder_waits_before_it_tries_agai
   EXPECT_TRUE(first<Bind>(turn()));
 }
 
-TEST_F(DeskAlone, the_lease_of_an_instance_that_is_being_bound_is_right) {
-  gs::Node node;
-  node.name = "cut";
-  node.capacity = {64'000, 512 * 1024 * kMiB, {{"pods", 110}}};
-  node.gpus.resize(1);
-  node.gpus[0].memory_mib = 81920;
-  node.gpus[0].mig_enabled = true;
-  node.gpus[0].mig = {{"3g.40gb", 0}};
-  desk_.put_node(std::make_shared<const gs::Node>(node), {});
-  TaskRequest instance;
-  instance.gpu.sharing = Sharing::Mig;
-  instance.gpu.mig = {{"3g.40gb", 1}};
-  ask_.request = SharedRequest(instance);
+TEST_F(DeskAlone, a_bound_pod_is_told_where_it_is) {
+  TaskRequest two;
+  two.gpu.count = 2;
+  ask_.request = SharedRequest(two);
   desk_.put(pod("a"));
   const auto bind = first<Bind>(turn());
   ASSERT_TRUE(bind);
-  ASSERT_EQ(bind->pods[0].mig.size(), 1U);
+  EXPECT_FALSE(first<Note>(turn())) << "it is not bound yet";
+  desk_.done({bind->id, {{bind->pods[0].pod, BindFailure::None, -1, {}, {}}}});
+  const auto note = first<Note>(turn());
+  ASSERT_TRUE(note);
+  EXPECT_FALSE(note->warning);
+  EXPECT_EQ(note->reason, "Scheduled");
+  EXPECT_EQ(note->message, "Successfully assigned default/a to n1: GPUs 0,1");
+}
+
+TEST_F(DeskAlone, a_pod_that_has_an_instance_is_told_which) {
+  const Bind bind = bind_instance();
+  desk_.done({bind.id, {{bind.pods[0].pod, BindFailure::None, -1, {}, {}}}});
+  const auto note = first<Note>(turn());
+  ASSERT_TRUE(note);
+  EXPECT_EQ(note->message, "Successfully assigned default/a to cut: 3g.40gb of GPU 0");
+}
+
+TEST_F(DeskAlone, the_lease_of_an_instance_that_is_being_bound_is_right) {
+  const Bind bind = bind_instance();
   Lease lease;
   lease.meta.name = gpu_lease_name("cut", 0);
   lease.node = "cut";
   lease.gpu = 0;
-  lease.holders = {shares_of(bind->pods[0]).at(0)};
+  lease.holders = {shares_of(bind.pods[0]).at(0)};
   desk_.put(lease);
   desk_.begin(desk_.now() + seconds(30));  // and the Bind has no result yet
   EXPECT_FALSE(first<Break>(turn()));

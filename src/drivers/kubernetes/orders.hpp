@@ -90,7 +90,7 @@ struct Tell {
   bool operator==(const Tell&) const = default;
 };
 
-// Something that happened to a pod, for its list of events.
+// Something that happened to a pod, for its list of events. If it is no warning, it may be lost.
 struct Note {
   PodName pod;
   bool warning = false;

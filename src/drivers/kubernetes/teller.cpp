@@ -4,6 +4,7 @@
 #include <iterator>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "wire/kube/encode.hpp"
 #include "wire/kube/names.hpp"
@@ -12,6 +13,17 @@ namespace gs::kube {
 namespace {
 
 constexpr const char* kManager = "gpu-scheduler";  // of the fields that we own
+constexpr const char* kNews = "news";
+
+// What is in no namespace has its events in "default".
+ApiRequest creation_of(const Event& event) {
+  const std::string& ns = event.about.ns;
+  return create_object(events(), ns.empty() ? "default" : ns, encode_event(event));
+}
+
+ObjectReference pod_of(const Note& note) {
+  return {"v1", "Pod", note.pod.ns, note.pod.name, note.pod.uid, {}};
+}
 
 }  // namespace
 
@@ -27,22 +39,25 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
     go_on();
   }
 
+  void put_news(const Note& note) {
+    if (stopped) return;
+    if (news.size() >= options.most_news) news.pop_front();
+    news.emplace_back(note, clock());
+    go_on();
+  }
+
   void go_on() {
-    while (!stopped && std::ssize(under_way) < options.at_a_time && !order.empty() && left > 0) {
+    while (may_begin() && !order.empty()) {
       const std::string key = std::move(order.front());
       order.pop_front();
       ApiRequest request = std::move(waiting.at(key));
       waiting.erase(key);
-      under_way.insert(key);
-      --left;
-      api.call(request, [self = shared_from_this(), key, request](const ApiAnswer& answer) {
-        self->under_way.erase(key);
-        // For when the server is back; newer words are better ones.
-        if (answer.error && answer.error->reason == ApiReason::NotAnswered)
-          self->waiting.try_emplace(key, request);
-        if (self->waiting.contains(key)) self->order.push_back(key);
-        self->go_on();
-      });
+      begin(key, request);
+    }
+    if (may_begin() && !news.empty() && !under_way.contains(kNews)) {
+      const auto [note, at] = std::move(news.front());
+      news.pop_front();
+      begin(kNews, creation_of(event_about(pod_of(note), false, note.reason, note.message, at)));
     }
     if (left < options.per_second && !refilling && !stopped) {
       refilling = true;
@@ -54,11 +69,45 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
     }
   }
 
+  bool may_begin() const {
+    return !stopped && std::ssize(under_way) < options.at_a_time && left > 0;
+  }
+
+  void begin(const std::string& key, const ApiRequest& request) {
+    under_way.insert(key);
+    --left;
+    api.call(request, [self = shared_from_this(), key, request](const ApiAnswer& answer) {
+      self->under_way.erase(key);
+      // For when the server is back; newer words are better ones.
+      if (answer.error && answer.error->reason == ApiReason::NotAnswered)
+        self->waiting.try_emplace(key, request);
+      if (self->waiting.contains(key)) self->order.push_back(key);
+      self->go_on();
+    });
+  }
+
+  Event event_about(const ObjectReference& object, bool warning, const std::string& reason,
+                    const std::string& message, Instant at) const {
+    Event event;
+    event.about = object;
+    event.name = event_name(event.about, reason, message);
+    event.reason = reason;
+    event.action = warning ? "Scheduling" : "Binding";
+    event.note = message;
+    event.warning = warning;
+    event.at = at;
+    event.controller = options.controller;
+    event.instance = options.instance;
+    return event;
+  }
+
   Api& api;
   const TellerOptions options;
   const Clock clock;
   std::unordered_map<std::string, ApiRequest> waiting;  // by object and kind of words
   std::deque<std::string> order;
+  // Of what went well; one after the other, so that a busy server gets few.
+  std::deque<std::pair<Note, Instant>> news;
   // Requests travel side by side: the later word about an object must not overtake the earlier one.
   std::unordered_set<std::string> under_way;
   int left = options.per_second;
@@ -81,26 +130,14 @@ void Teller::tell(const Tell& words) {
 }
 
 void Teller::note(const Note& note) {
-  note_about({"v1", "Pod", note.pod.ns, note.pod.name, note.pod.uid, {}}, note.warning, note.reason,
-             note.message);
+  if (note.warning) return note_about(pod_of(note), true, note.reason, note.message);
+  impl_->put_news(note);
 }
 
-// What is in no namespace has its events in "default".
 void Teller::note_about(const ObjectReference& object, bool warning, const std::string& reason,
                         const std::string& message) {
-  Event event;
-  event.about = object;
-  event.name = event_name(event.about, reason, message);
-  event.reason = reason;
-  event.action = warning ? "Scheduling" : "Binding";
-  event.note = message;
-  event.warning = warning;
-  event.at = impl_->clock();
-  event.controller = impl_->options.controller;
-  event.instance = impl_->options.instance;
-  impl_->put(
-      "event/" + object.uid + "/" + reason,
-      create_object(events(), object.ns.empty() ? "default" : object.ns, encode_event(event)));
+  impl_->put("event/" + object.uid + "/" + reason,
+             creation_of(impl_->event_about(object, warning, reason, message, impl_->clock())));
 }
 
 void Teller::tell_claim(const TellClaim& told) {

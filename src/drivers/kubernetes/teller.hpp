@@ -2,7 +2,8 @@
 //
 // Of each object only the newest words are kept until they are written; so many writes are under
 // way at a time, and not more than so many begin in a second. While the server can't be reached
-// they wait for it; what it refuses is dropped: the desk says it again when it changes.
+// they wait for it; what it refuses is dropped: the desk says it again when it changes. News of
+// what went well (a note that is no warning) come last, and of very many only the latest.
 //
 // Everything happens on the Api's loop.
 #pragma once
@@ -23,6 +24,7 @@ struct TellerOptions {
   int per_second = 50;
   int at_a_time = 8;
   std::size_t most_waiting = 10'000;
+  std::size_t most_news = 5'000;
 };
 
 class Teller {

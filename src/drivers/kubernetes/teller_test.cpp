@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "drivers/kubernetes/api_server_test.hpp"
+#include "wire/json_reader.hpp"
 
 namespace gs::kube {
 namespace {
@@ -88,6 +89,52 @@ TEST(Teller, words_wait_for_a_server_that_is_away) {
   for (int i = 0; i < 3; ++i) ASSERT_FALSE(client.ask(read_object(pods(), "ml", "one")).ok());
   server.restart();
   EXPECT_TRUE(comes_true([&] { return server.seen().size() == 1; }));
+  std::atomic<bool> gone = false;
+  client.loop.post([&] {
+    teller.reset();
+    gone = true;
+  });
+  EXPECT_TRUE(comes_true([&] { return gone.load(); }));
+}
+
+TEST(Teller, news_come_after_warnings_and_of_very_many_only_the_latest) {
+  std::mutex mutex;
+  std::vector<std::string> told;  // names of pods, in the order in which they were told
+  Exchange* held = nullptr;
+  ApiServer server([&](const HttpRequest& request, Exchange& exchange) {
+    const std::lock_guard lock(mutex);
+    const Json event = parse_json(request.message.body()).value();
+    told.push_back(event["regarding"]["name"]);
+    if (told.size() > 1) return exchange.answer(answer(201, "{}"));
+    held = &exchange;
+  });
+  const auto seen = [&] {
+    const std::lock_guard lock(mutex);
+    return told;
+  };
+  Client client(server.access());
+  TellerOptions options;
+  options.at_a_time = 1;
+  options.most_news = 2;
+  auto teller = std::make_unique<Teller>(*client.api, options, [] { return Instant{1}; });
+  const auto say = [&](const std::string& pod, bool warning) {
+    client.loop.post([&teller, note = Note{{"ml", pod, pod}, warning, "Reason", "words"}] {
+      teller->note(note);
+    });
+  };
+  say("first", false);
+  ASSERT_TRUE(comes_true([&] { return seen().size() == 1; }));
+  for (const char* pod : {"oldest", "older", "newer"}) say(pod, false);
+  say("refused", true);
+  std::atomic<bool> said = false;
+  client.loop.post([&] { said = true; });
+  ASSERT_TRUE(comes_true([&] { return said.load(); }));
+  {
+    const std::lock_guard lock(mutex);
+    held->answer(answer(201, "{}"));
+  }
+  EXPECT_TRUE(comes_true([&] { return seen().size() == 4; }));
+  EXPECT_EQ(seen(), (std::vector<std::string>{"first", "refused", "older", "newer"}));
   std::atomic<bool> gone = false;
   client.loop.post([&] {
     teller.reset();

@@ -238,7 +238,7 @@ void World::remove_pod(const std::string& uid) {
 }
 
 std::string World::make_anew(const std::string& uid) {
-  const std::string next = add_follower(uid);
+  std::string next = add_follower(uid);
   remove_pod(uid);
   return next;
 }
