@@ -24,8 +24,10 @@ MIG_UUIDS = ["MIG-1a", "MIG-2b"]
 
 
 def with_instances():
-    """The first of two GPUs is cut in two."""
-    status = gpu_node_status("node-mig", 2)
+    """The first of three GPUs is cut in two, the last could be cut."""
+    status = gpu_node_status("node-mig", 3)
+    status["devices"][2] |= {"model": "NVIDIA H100 80GB HBM3", "memoryMiB": 81559,
+                             "mig": {"enabled": True, "dynamic": True, "instances": []}}
     status["devices"][0]["mig"] = {"enabled": True, "instances": [
         {"profile": "3g.40gb", "start": start, "uuid": uuid}
         for start, uuid in zip((0, 4), MIG_UUIDS)]}
@@ -38,7 +40,7 @@ def prepare():
     add_node("node-a", 8)
     apply_with_status(cluster(), example("GpuNodeStatus", "node-a"))
     add_node("node-b", 4, {"gpu-type": "a100", "nvlink": "true"}, gpu_node_status("node-b", 4))
-    add_node("node-mig", 2, status=with_instances())
+    add_node("node-mig", 3, status=with_instances())
     add_node("node-bare", 2)
     start()
 
@@ -193,13 +195,13 @@ def an_instance_is_given_by_its_profile():
     uids = {bound(name)["metadata"]["uid"] for name in names[:2]}
     equal(set(holders(cluster().get(f"{LEASES}/gpu-node-mig-0"))), uids)
     create(claimed(names[2]))
-    waits(names[2], "3g.40gb")
+    waits(names[2], "3g.40gb")  # nobody would cut an instance where none is
     remove(names[0])
     equal(variables(names[2])["CUDA_VISIBLE_DEVICES"], seen[0])
     remove(*names[1:])
     claim("halved", 2, ON_MIG)
     create(claimed("halved"))
-    waits("halved", "2 GPUs")  # one that is cut is not given as a whole
+    waits("halved", "2 GPUs")  # those that are cut, or are to be, are not given as a whole
     remove("halved")
 
 

@@ -97,6 +97,7 @@ Gpu gpu_of(const Device& device, Problems& problems) {
     gpu.memory_mib = 0;
   }
   gpu.bandwidth_gbps = std::max(gpu.bandwidth_gbps, 0);
+  gpu.mig_dynamic = false;  // nobody cuts instances for a pod: the device plugin counts those there
   for (MigInstance& instance : gpu.mig)
     if (instance.start < -1 || instance.start > 7) {
       problems.push_back(of + "mig start must be 0..7, got " + std::to_string(instance.start));

@@ -57,6 +57,17 @@ TEST(NodeModel, takes_the_report_where_there_is_one) {
   EXPECT_EQ(reading.problems.size(), 3U);
 }
 
+TEST(NodeModel, instances_are_those_that_are_there) {
+  const auto report = decode_node_status(R"({"metadata":{"name":"n1"},"status":{"devices":[
+    {"id":0,"model":"H100","memoryMiB":81920,"mig":{"enabled":true,"dynamic":true,"instances":
+     [{"profile":"1g.10gb","start":0}]}}]}})");
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  const gs::Node node = to_node(plain(), &*report, SchedulerConfig()).node;
+  EXPECT_TRUE(node.gpus[0].mig_enabled);
+  EXPECT_EQ(node.gpus[0].mig, (std::vector<MigInstance>{{"1g.10gb", 0}}));
+  EXPECT_FALSE(node.gpus[0].mig_dynamic) << "nobody would cut what the engine plans to cut";
+}
+
 TEST(NodeModel, an_agent_that_sees_no_gpu_hides_none) {
   GpuNodeStatus report;
   report.fabric.rdma_ports = 2;
