@@ -1,6 +1,7 @@
 #include "cluster/layout.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace gs {
 namespace {
@@ -16,6 +17,13 @@ std::vector<std::uint8_t> dense(const std::vector<Gpu>& gpus, Key key) {
     if (it == seen.end()) seen.push_back(value);
   }
   return numbers;
+}
+
+// A GPU that is in no island is connected with nobody: it has a number of its own.
+std::vector<std::uint8_t> island_numbers(const std::vector<Gpu>& gpus) {
+  return dense(gpus, [](const Gpu& gpu) {
+    return std::pair(gpu.island, gpu.island.empty() ? gpu.index : -1);
+  });
 }
 
 }  // namespace
@@ -39,7 +47,7 @@ Layout layout_of(const Node& node, Names& models) {
   const auto& gpus = node.gpus;
   layout.count = static_cast<int>(gpus.size());
   if (gpus.empty()) return layout;
-  layout.island = dense(gpus, [](const Gpu& gpu) { return gpu.island; });
+  layout.island = island_numbers(gpus);
   layout.numa = dense(gpus, [](const Gpu& gpu) { return gpu.numa; });
   layout.islands = 1 + *std::max_element(layout.island.begin(), layout.island.end());
   for (const Gpu& gpu : gpus) {

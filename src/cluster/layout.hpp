@@ -12,14 +12,15 @@
 
 namespace gs {
 
-// Between GPUs of different islands where no matrix is known: a PCIe 4.0 x16 link.
-inline constexpr int kPcieGBps = 32;
+// Between GPUs of different islands where no matrix is known: a PCIe 4.0 x16 link, both directions
+// together, as all bandwidths.
+inline constexpr int kPcieGBps = 64;
 
 struct Layout {
   int count = 0;
   std::vector<std::uint32_t> model;      // interned, per GPU
   std::vector<std::int64_t> memory_mib;  // per GPU
-  std::vector<std::uint8_t> island;      // dense island number, per GPU
+  std::vector<std::uint8_t> island;      // dense island number, per GPU; none is its own
   std::vector<std::uint8_t> numa;        // dense NUMA number, per GPU
   std::vector<int> bandwidth;            // GB/s between i and j at [i * count + j]
   int islands = 0;

@@ -29,7 +29,7 @@ struct Gpu {
   Health health = Health::Healthy;
   int temperature_c = 0;   // 0: not known
   std::string island;      // GPUs of one island reach each other by NVLink
-  int bandwidth_gbps = 0;  // GB/s to peers of the island, where no matrix is known
+  int bandwidth_gbps = 0;  // GB/s, both directions, to peers of the island; without a matrix
   int numa = -1;
   bool mig_enabled = false;  // cut into instances: not available as a whole
   bool mig_dynamic = false;  // may be cut anew on demand (as long as nothing runs on it)

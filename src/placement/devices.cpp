@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tuple>
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
@@ -88,38 +89,43 @@ GpuMask contiguous(const Layout& layout, GpuMask free, const GpuRequest& request
   return best.set;
 }
 
-// Round robin over the islands, the one with most free GPUs first.
+// Each next one from the island that has given fewest, then from the bus (NUMA node) that has, then
+// from the island with most free GPUs.
 GpuMask spread(const Layout& layout, GpuMask free, int count) {
-  std::vector<GpuMask> islands;
-  for (int i = 0; i < layout.islands; ++i)
-    if (const GpuMask mask = free & layout.of_island(i); mask != 0) islands.push_back(mask);
-  std::stable_sort(islands.begin(), islands.end(),
-                   [](GpuMask a, GpuMask b) { return gpu_count(a) > gpu_count(b); });
+  const auto alike = [&](const std::vector<std::uint8_t>& numbers, int gpu, GpuMask among) {
+    int found = 0;
+    for_each_gpu(among, [&](int other) {
+      found += numbers[static_cast<std::size_t>(other)] == numbers[static_cast<std::size_t>(gpu)];
+    });
+    return found;
+  };
   GpuMask set = 0;
-  for (std::size_t turn = 0; gpu_count(set) < count; ++turn) {
-    GpuMask& island = islands[turn % islands.size()];
-    if (island == 0) continue;
-    const GpuMask lowest = island & (~island + 1);
-    set |= lowest;
-    island &= ~lowest;
+  while (gpu_count(set) < count) {
+    std::tuple<int, int, int, int> best{kMaxGpusPerNode + 1, 0, 0, 0};
+    for_each_gpu(free & ~set, [&](int gpu) {
+      best = std::min(best, {alike(layout.island, gpu, set), alike(layout.numa, gpu, set),
+                             -alike(layout.island, gpu, free), gpu});
+    });
+    set |= gpu_bit(std::get<3>(best));
   }
   return set;
 }
 
-// Every set of `count` out of `free`, in ascending order of the mask's bits (Gosper's hack over
-// ranks).
-GpuMask best_of_all(const Layout& layout, GpuMask free, const GpuRequest& request) {
+// Every set of `count` out of `free` that has `fixed` in it, in ascending order of the mask's bits
+// (Gosper's hack over ranks).
+GpuMask best_of_all(const Layout& layout, GpuMask free, GpuMask fixed, const GpuRequest& request) {
   std::array<GpuMask, kMaxGpusPerNode> bits{};
   int n = 0;
-  for_each_gpu(free, [&](int gpu) { bits[static_cast<std::size_t>(n++)] = gpu_bit(gpu); });
+  for_each_gpu(free & ~fixed, [&](int gpu) { bits[static_cast<std::size_t>(n++)] = gpu_bit(gpu); });
   Best best;
-  std::uint64_t ranks = first_gpus(request.count);
-  const std::uint64_t end = n >= 64 ? 0 : std::uint64_t{1} << n;
-  while (ranks < end) {
-    GpuMask set = 0;
+  const int open = request.count - gpu_count(fixed);
+  std::uint64_t ranks = first_gpus(open);
+  for (std::int64_t left = sets_of(n, open); left > 0; --left) {
+    GpuMask set = fixed;
     for (std::uint64_t r = ranks; r != 0; r &= r - 1)
       set |= bits[static_cast<std::size_t>(std::countr_zero(r))];
     best.offer(layout, set, free, request);
+    if (left == 1) break;  // after the last one of 64 there is no next
     const std::uint64_t low = ranks & (~ranks + 1);
     const std::uint64_t ripple = ranks + low;
     ranks = ripple | (((ranks ^ ripple) / low) >> 2);
@@ -127,45 +133,58 @@ GpuMask best_of_all(const Layout& layout, GpuMask free, const GpuRequest& reques
   return best.set;
 }
 
-// From every GPU as a seed, add the best-connected one each time; the best of those sets.
-GpuMask greedy(const Layout& layout, GpuMask free, const GpuRequest& request) {
+// Adds the best-connected GPU each time.
+GpuMask grown(const Layout& layout, GpuMask free, GpuMask set, int count) {
+  while (gpu_count(set) < count) {
+    int chosen = -1;
+    int chosen_sum = -1;
+    for_each_gpu(free & ~set, [&](int gpu) {
+      int sum = 0;
+      for_each_gpu(set, [&](int member) { sum += layout.between(gpu, member); });
+      if (sum > chosen_sum) chosen = gpu, chosen_sum = sum;
+    });
+    set |= gpu_bit(chosen);
+  }
+  return set;
+}
+
+// From every GPU as a seed; the best of those sets.
+GpuMask greedy(const Layout& layout, GpuMask free, GpuMask fixed, const GpuRequest& request) {
   Best best;
-  for_each_gpu(free, [&](int seed) {
-    GpuMask set = gpu_bit(seed);
-    while (gpu_count(set) < request.count) {
-      int chosen = -1;
-      int chosen_sum = -1;
-      for_each_gpu(free & ~set, [&](int gpu) {
-        int sum = 0;
-        for_each_gpu(set, [&](int member) { sum += layout.between(gpu, member); });
-        if (sum > chosen_sum) chosen = gpu, chosen_sum = sum;
-      });
-      set |= gpu_bit(chosen);
-    }
-    best.offer(layout, set, free, request);
+  for_each_gpu(free & ~fixed, [&](int seed) {
+    best.offer(layout, grown(layout, free, fixed | gpu_bit(seed), request.count), free, request);
   });
   return best.set;
+}
+
+GpuMask best_with(const Layout& layout, GpuMask free, GpuMask fixed, const GpuRequest& request) {
+  const int open = request.count - gpu_count(fixed);
+  return sets_of(gpu_count(free & ~fixed), open) <= kMaxSets
+             ? best_of_all(layout, free, fixed, request)
+             : greedy(layout, free, fixed, request);
+}
+
+// As many of the wished ids as are free and are asked for, the first ones first.
+GpuMask wished(GpuMask free, const GpuRequest& request, int at_most) {
+  GpuMask set = 0;
+  if (request.policy != DevicePolicy::PreferIds) return set;
+  for (const int id : request.prefer_ids)
+    if (gpu_count(set) < at_most) set |= free & gpu_bit(id);
+  return set;
 }
 
 }  // namespace
 
 GpuMask choose_whole(const Layout& layout, GpuMask free, const GpuRequest& request) {
   if (request.count == 0 || gpu_count(free) < request.count) return 0;
-  if (request.policy == DevicePolicy::PreferIds) {
-    GpuMask wanted = 0;
-    for (const int id : request.prefer_ids) {
-      if (gpu_count(wanted) == request.count) break;
-      if ((free & gpu_bit(id)) != 0) wanted |= gpu_bit(id);
-    }
-    const bool legal =
-        request.topology != TopologyMode::Required || meets(links_of(layout, wanted), request);
-    if (gpu_count(wanted) == request.count && legal) return wanted;
-  }
   if (request.policy == DevicePolicy::Contiguous) return contiguous(layout, free, request);
   if (request.policy == DevicePolicy::Spread && request.topology != TopologyMode::Required)
     return spread(layout, free, request.count);
-  return sets_of(gpu_count(free), request.count) <= kMaxSets ? best_of_all(layout, free, request)
-                                                             : greedy(layout, free, request);
+  // With all of those that it wishes for they may not be connected as they have to be.
+  for (GpuMask wanted = wished(free, request, request.count);;
+       wanted = wished(free, request, gpu_count(wanted) - 1))
+    if (const GpuMask set = best_with(layout, free, wanted, request); set != 0 || wanted == 0)
+      return set;
 }
 
 int whole_sets(const Layout& layout, GpuMask free, const GpuRequest& request, int at_most) {
@@ -199,21 +218,37 @@ GpuMask DeviceChooser::whole(const NodeState& node, GpuMask free, const GpuReque
   return it->second;
 }
 
+namespace {
+
+// The best set there is, but not at the price of a GPU that is whole or hot where one as good is
+// found among the others.
+GpuMask set_for_shared(const Layout& layout, GpuMask fitting, GpuMask dear, const GpuRequest& gpu) {
+  const GpuMask best = choose_whole(layout, fitting, gpu);
+  if (best == 0 || gpu.policy == DevicePolicy::Spread || gpu_count(fitting & ~dear) < gpu.count)
+    return best;
+  const GpuMask cheap = choose_whole(layout, fitting & ~dear, gpu);
+  const auto links = [&](GpuMask set) { return links_of(layout, set).sum; };
+  return cheap != 0 && links(cheap) >= links(best) ? cheap : best;
+}
+
+}  // namespace
+
 // Without a policy the tightest GPUs first, so that whole ones stay whole; distinct devices for a
 // request over several.
 std::optional<SharedPick> pick_shared(const NodeState& node, const Shape& shape, View view,
                                       NodePolicy* policy) {
   const GpuRequest& gpu = shape.request.gpu;
-  const bool rated = policy != nullptr && gpu.count == 1;
   struct Choice {
-    bool cool, breaks, wait;
+    bool unwished, cool, breaks, wait;
     std::int64_t left;  // the less the better; with a policy: its points, negative
     int index;
     auto operator<=>(const Choice&) const = default;
   };
+  const bool rated = policy != nullptr && gpu.count == 1;
   std::array<Choice, kMaxGpusPerNode> choices;
   std::size_t count = 0;
   GpuMask fitting = 0;
+  GpuMask dear = node.warm;
   for_each_gpu(node.usable() & eligible_gpus(*node.layout, shape), [&](int i) {
     const GpuState& books = node.gpus[static_cast<std::size_t>(i)];
     const GpuPart part = gpu_part(gpu, books.memory_mib.capacity);
@@ -224,12 +259,20 @@ std::optional<SharedPick> pick_shared(const NodeState& node, const Shape& shape,
     // to be waited for.
     const bool breaks = !rated && books.milli.free(view) == kWholeGpu;
     const bool wait = view == View::Future && books.milli.free(View::Now) < part.milli;
-    choices[count++] = {(node.warm & gpu_bit(i)) != 0, breaks, wait,
-                        books.milli.free(view) - part.milli, i};
+    choices[count++] = {true, (node.warm & gpu_bit(i)) != 0,       breaks,
+                        wait, books.milli.free(view) - part.milli, i};
     fitting |= gpu_bit(i);
+    if (breaks || wait) dear |= gpu_bit(i);
   });
   if (static_cast<int>(count) < gpu.count) return std::nullopt;
+  if (sets_differ(gpu)) {
+    const GpuMask set = set_for_shared(*node.layout, fitting, dear, gpu);
+    return set != 0 ? std::optional(SharedPick{set, 0}) : std::nullopt;
+  }
   const auto end = choices.begin() + static_cast<std::ptrdiff_t>(count);
+  const GpuMask wanted = wished(fitting, gpu, gpu.count);
+  for (auto it = choices.begin(); it != end; ++it)
+    it->unwished = (wanted & gpu_bit(it->index)) == 0;
   if (rated) {
     NodePolicy::GpuPoints points;
     policy->rate_gpus(node, shape, view, fitting, points);

@@ -22,6 +22,13 @@ GpuMask choose_whole(const Layout& layout, GpuMask free, const GpuRequest& reque
 inline bool any_set_will_do(const GpuRequest& request) {
   return request.policy != DevicePolicy::Contiguous && request.topology != TopologyMode::Required;
 }
+// Whether one set is better than another for what connects its members or how they are numbered.
+inline bool sets_differ(const GpuRequest& request) {
+  return request.count > 1 &&
+         (request.policy == DevicePolicy::Contiguous || request.policy == DevicePolicy::Spread ||
+          request.topology == TopologyMode::Required ||
+          request.topology == TopologyMode::Preferred);
+}
 // How many tasks of this kind get their sets out of `free`, one after the other.
 int whole_sets(const Layout& layout, GpuMask free, const GpuRequest& request, int at_most);
 
@@ -30,7 +37,8 @@ struct SharedPick {
   GpuMask gpus = 0;
   std::int64_t points = 0;
 };
-// One GPU: the one that the policy rates highest. Several, or no policy: the tightest.
+// One GPU: the one that the policy rates highest. Several, or no policy: the tightest, unless the
+// request says which (ids, a device policy, links).
 std::optional<SharedPick> pick_shared(const NodeState& node, const Shape& shape, View view,
                                       NodePolicy* policy);
 

@@ -1,6 +1,7 @@
 #include "placement/fit.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "placement/devices.hpp"
 #include "placement/filters.hpp"
@@ -21,30 +22,51 @@ int whole_slots(const NodeState& node, const Shape& shape, View view, int at_mos
   return whole_sets(*node.layout, free, gpu, at_most);
 }
 
+// Takes sets away until none is left, just as placing them would; the same one as often as it has
+// room, for the choice does not change before one of its GPUs is full.
+int connected_parts(const Layout& layout, std::array<int, kMaxGpusPerNode>& parts,
+                    const GpuRequest& gpu, int at_most) {
+  int fit = 0;
+  while (fit < at_most) {
+    GpuMask fitting = 0;
+    for (int i = 0; i < layout.count; ++i)
+      if (parts[static_cast<std::size_t>(i)] > 0) fitting |= gpu_bit(i);
+    const GpuMask set = choose_whole(layout, fitting, gpu);
+    if (set == 0) break;
+    int copies = at_most - fit;
+    for_each_gpu(set,
+                 [&](int i) { copies = std::min(copies, parts[static_cast<std::size_t>(i)]); });
+    for_each_gpu(set, [&](int i) { parts[static_cast<std::size_t>(i)] -= copies; });
+    fit += copies;
+  }
+  return fit;
+}
+
 int shared_slots(const NodeState& node, const Shape& shape, View view, int at_most) {
   const GpuRequest& gpu = shape.request.gpu;
-  int parts[kMaxGpusPerNode];
-  int devices = 0;
+  std::array<int, kMaxGpusPerNode> parts{};  // by GPU
   for_each_gpu(node.usable() & eligible_gpus(*node.layout, shape), [&](int i) {
     const auto& books = node.gpus[static_cast<std::size_t>(i)];
     if (books.pinned(view)) return;
     const GpuPart part = gpu_part(gpu, books.memory_mib.capacity);
     if (part.milli > kWholeGpu) return;
-    const int fit = std::min(times(books.milli.free(view), part.milli, at_most),
-                             times(books.memory_mib.free(view), part.memory_mib, at_most));
-    if (fit > 0) parts[devices++] = fit;
+    parts[static_cast<std::size_t>(i)] =
+        std::min(times(books.milli.free(view), part.milli, at_most),
+                 times(books.memory_mib.free(view), part.memory_mib, at_most));
   });
+  if (!any_set_will_do(gpu) && gpu.count > 1)
+    return connected_parts(*node.layout, parts, gpu, at_most);
   // The most tasks T with sum over devices of min(T, parts) >= T * count.
   const auto enough = [&](int tasks) {
     std::int64_t sum = 0;
-    for (int i = 0; i < devices; ++i) sum += std::min(parts[i], tasks);
+    for (const int part : parts) sum += std::min(part, tasks);
     return sum >= std::int64_t{tasks} * gpu.count;
   };
   int low = 0;
   int high = at_most;
   if (gpu.count == 1) {
     std::int64_t sum = 0;
-    for (int i = 0; i < devices; ++i) sum += parts[i];
+    for (const int part : parts) sum += part;
     return static_cast<int>(std::min<std::int64_t>(sum, at_most));
   }
   while (low < high) {

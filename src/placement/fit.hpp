@@ -10,7 +10,7 @@ namespace gs {
 inline constexpr int kManySlots = 1 << 20;
 
 // Counts what is free only; refusal() is asked separately. Exact: the device chooser manages just
-// so many, except for shared requests over several devices, where it is an upper bound.
+// so many, except for shared requests over several devices, where it may be more than that.
 int slots(const Cluster& cluster, const NodeState& node, const Shape& shape, View view,
           int at_most = kManySlots);
 

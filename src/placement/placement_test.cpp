@@ -63,6 +63,14 @@ struct Lab {
     trial.keep();
     return placed;
   }
+  // 0: it has no place.
+  GpuMask gpus_given(const TaskRequest& request) {
+    const JobId job = add(request);
+    Trial trial(cluster);
+    if (!placer.place(trial, {job, {{0, {0}}}, Firmness::StartNow, nullptr, Instant{0}})) return 0;
+    trial.keep();
+    return cluster.task(cluster.job(job).tasks.at(0)).place.gpus;
+  }
   Cluster cluster;
   Config config;
   TenantId tenant;
@@ -78,7 +86,11 @@ TaskRequest random_request(Rng& rng) {
   r.gpu.count = static_cast<int>(rng.between(0, 4));
   if (r.gpu.count > 0 && rng.chance(0.4)) {
     r.gpu.sharing = Sharing::Shared;
-    r.gpu.count = 1;
+    r.gpu.count = rng.chance(0.7) ? 1 : 2;
+    if (r.gpu.count > 1 && rng.chance(0.7)) {
+      r.gpu.policy = rng.chance(0.5) ? DevicePolicy::Contiguous : DevicePolicy::Spread;
+      r.gpu.topology = rng.chance(0.5) ? TopologyMode::Required : TopologyMode::Preferred;
+    }
     if (rng.chance(0.5)) r.gpu.milli = static_cast<int>(rng.between(1, 10)) * 100;
     if (r.gpu.milli == 0 || rng.chance(0.3)) r.gpu.memory_mib = rng.between(1, 8) * 10'000;
   } else if (r.gpu.count > 1 && rng.chance(0.5)) {
@@ -155,13 +167,130 @@ TEST(Devices, PoliciesDoWhatTheySay) {
   request.policy = DevicePolicy::PreferIds;
   request.prefer_ids = {6, 7};
   EXPECT_EQ(choose_whole(layout, 0xff, request), 0b1100'0000u);
-  EXPECT_EQ(gpu_count(choose_whole(layout, 0x0f, request)), 2);  // falls back
+  EXPECT_EQ(gpu_count(choose_whole(layout, 0x0f, request)), 2);         // falls back
+  EXPECT_EQ(choose_whole(layout, 0b1011'1111, request), 0b1001'0000u);  // 7, and one beside it
+  request.topology = TopologyMode::Required;
+  EXPECT_EQ(choose_whole(layout, 0b1000'1111, request), 0b0000'0011u);  // 7 has nobody
+  request.prefer_ids = {3, 4};
+  EXPECT_EQ(choose_whole(layout, 0xff, request), 0b0000'1001u);  // one of both
+  request.prefer_ids = {6, 7};
+  request.topology = TopologyMode::Ignore;
+  request.count = 4;
+  EXPECT_EQ(choose_whole(layout, 0xff, request), 0b1111'0000u);  // both, and two beside them
+  request.count = 2;
   request.policy = DevicePolicy::Best;
   request.topology = TopologyMode::Required;
   request.min_bandwidth_gbps = 600;
   EXPECT_EQ(choose_whole(layout, 0b0001'0001, request), 0u);  // across islands: PCIe only
   request.topology = TopologyMode::Preferred;
   EXPECT_EQ(choose_whole(layout, 0b0001'0001, request), 0b0001'0001u);
+}
+
+TEST(Devices, SpreadMeansBusesTooWhereIslandsDontTellThemApart) {
+  Names models;
+  Node n = node("n", 8, 1);
+  for (Gpu& g : n.gpus) g.numa = g.index / 4;
+  const Layout one_island = layout_of(n, models);
+  GpuRequest request;
+  request.count = 2;
+  request.policy = DevicePolicy::Spread;
+  EXPECT_EQ(choose_whole(one_island, 0xff, request), 0b0001'0001u);
+  EXPECT_EQ(choose_whole(one_island, 0b1111'0111, request), 0b0001'0001u);
+  request.count = 3;
+  EXPECT_EQ(choose_whole(one_island, 0xff, request), 0b0001'0011u);
+  request.count = 2;
+  for (Gpu& g : n.gpus) g.island = "";
+  EXPECT_EQ(choose_whole(layout_of(n, models), 0xff, request), 0b0001'0001u) << "no islands";
+  for (Gpu& g : n.gpus) g.island = std::to_string(g.index / 2);
+  EXPECT_EQ(choose_whole(layout_of(n, models), 0xff, request), 0b0001'0001u) << "pairs";
+}
+
+TEST(Devices, GpusWithoutAnIslandAreConnectedWithNobody) {
+  Names models;
+  Node n = node("n", 4);
+  n.gpus[2].island = n.gpus[3].island = "";
+  GpuRequest request;
+  request.count = 2;
+  request.topology = TopologyMode::Required;
+  EXPECT_EQ(choose_whole(layout_of(n, models), 0b1111, request), 0b0011u);
+  EXPECT_EQ(choose_whole(layout_of(n, models), 0b1110, request), 0u);
+}
+
+TEST(Devices, ANodeMayHaveAsManyGpusAsThereCanBe) {
+  Names models;
+  const Layout layout = layout_of(node("n", kMaxGpusPerNode), models);
+  GpuRequest request;
+  for (const int count : {1, 2, 3, 61, 62, 63, 64}) {
+    request.count = count;
+    EXPECT_EQ(gpu_count(choose_whole(layout, ~GpuMask{0}, request)), count);
+  }
+}
+
+// Of a Shared request the same is demanded as of one for whole GPUs.
+TEST(Devices, WhoSharesHasAPolicyAndLinksToo) {
+  Lab lab;
+  lab.cluster.put_node(node("n", 8));  // islands 0-3 and 4-7
+  const auto part = [](int count, int milli) {
+    TaskRequest r;
+    r.gpu.sharing = Sharing::Shared;
+    r.gpu.count = count;
+    r.gpu.milli = milli;
+    return r;
+  };
+  TaskRequest preferred = part(1, 300);
+  preferred.gpu.policy = DevicePolicy::PreferIds;
+  for (const int wanted : {5, 3}) {
+    preferred.gpu.prefer_ids = {wanted};
+    EXPECT_EQ(lab.gpus_given(preferred), gpu_bit(wanted));
+  }
+  EXPECT_EQ(lab.gpus_given(part(2, 100)), 0b0010'1000u) << "the tightest";
+  TaskRequest linked = part(2, 100);
+  linked.gpu.topology = TopologyMode::Required;
+  EXPECT_EQ(gpu_count(lab.gpus_given(linked) & 0x0f) % 2, 0) << "not over two islands";
+  TaskRequest adjacent = part(3, 100);
+  adjacent.gpu.policy = DevicePolicy::Contiguous;
+  const GpuMask run = lab.gpus_given(adjacent);
+  EXPECT_EQ(run >> std::countr_zero(run), 0b111u);
+  TaskRequest apart = part(2, 100);
+  apart.gpu.policy = DevicePolicy::Spread;
+  EXPECT_EQ(gpu_count(lab.gpus_given(apart) & 0x0f), 1);
+  linked.gpu.milli = 700;  // on 3 and 5 there is less
+  linked.gpu.count = 4;
+  EXPECT_EQ(lab.gpus_given(linked), 0u);
+}
+
+TEST(Devices, WhoSharesBreaksNoWholeGpuWhereOthersAreAsGood) {
+  Lab lab;
+  lab.cluster.put_node(node("n", 8, 1));
+  TaskRequest part;
+  part.gpu.sharing = Sharing::Shared;
+  part.gpu.count = 1;
+  part.gpu.milli = 600;
+  part.gpu.policy = DevicePolicy::PreferIds;
+  for (const int used : {6, 7}) {
+    part.gpu.prefer_ids = {used};
+    EXPECT_EQ(lab.gpus_given(part), gpu_bit(used));
+  }
+  TaskRequest two;
+  two.gpu.sharing = Sharing::Shared;
+  two.gpu.count = 2;
+  two.gpu.milli = 100;
+  for (const TopologyMode mode : {TopologyMode::Preferred, TopologyMode::Required}) {
+    two.gpu.topology = mode;
+    EXPECT_EQ(lab.gpus_given(two), gpu_bit(6) | gpu_bit(7));
+  }
+}
+
+TEST(Fit, ManySmallPartsOfConnectedGpusAreCountedAtOnce) {
+  Lab lab;
+  const NodeId id = lab.cluster.put_node(node("n", 16, 1));
+  TaskRequest tiny;
+  tiny.gpu.sharing = Sharing::Shared;
+  tiny.gpu.count = 4;
+  tiny.gpu.milli = 1;
+  tiny.gpu.topology = TopologyMode::Required;
+  const Shape& shape = lab.cluster.shapes().at(lab.cluster.shapes().intern(tiny));
+  EXPECT_EQ(slots(lab.cluster, lab.cluster.node(id), shape, View::Now), 4000);
 }
 
 TEST(Devices, OneGpuIsTakenWhereItHurtsTheRestLeast) {

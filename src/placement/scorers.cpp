@@ -21,8 +21,18 @@ double emptiness(const NodeState& node, const Shape& shape) {
   return static_cast<double>(gpu_count(node.free_gpus(View::Future))) / kMaxGpusPerNode;
 }
 
-// Bandwidth inside the best island for the task, against the best that the node has.
+// How many of the GPUs that it wishes for are free, of as many as it can have.
+double wishes_met(const GpuRequest& gpu, GpuMask free) {
+  int met = 0;
+  for (const int id : gpu.prefer_ids) met += (free & gpu_bit(id)) != 0;
+  const int most = std::min(gpu.count, static_cast<int>(gpu.prefer_ids.size()));
+  return share(std::min(met, most), most);
+}
+
+// Bandwidth inside the best island for the task, against the best that the node has; or its wishes.
 double alignment(const NodeState& node, const Shape& shape, View view) {
+  if (shape.request.gpu.policy == DevicePolicy::PreferIds && shape.exclusive())
+    return wishes_met(shape.request.gpu, node.free_gpus(view) & eligible_gpus(*node.layout, shape));
   if (shape.gpus() < 2 || !shape.exclusive()) return 1.0;
   const GpuMask free = node.free_gpus(view);
   for (int island = 0; island < node.layout->islands; ++island)

@@ -174,8 +174,9 @@ std::optional<std::string> badly_connected(const Node& node, const GpuRequest& a
   for (const int a : gpus)
     for (const int b : gpus) {
       if (a >= b) continue;
-      const bool one_island = node.gpus[static_cast<std::size_t>(a)].island ==
-                              node.gpus[static_cast<std::size_t>(b)].island;
+      const std::string& island = node.gpus[static_cast<std::size_t>(a)].island;
+      const bool one_island =
+          !island.empty() && island == node.gpus[static_cast<std::size_t>(b)].island;
       if (ask.min_bandwidth_gbps > 0 ? link(node, a, b) < ask.min_bandwidth_gbps : !one_island)
         return fmt::format("GPUs {} and {} are not connected as required", a, b);
     }

@@ -107,7 +107,7 @@ void set_gpu_count(Node& node, const Value& v) {
     gpu.model = "H100";
     gpu.memory_mib = 80 * 1024;
     gpu.island = "0";
-    gpu.bandwidth_gbps = 450;
+    gpu.bandwidth_gbps = 900;
   }
 }
 
