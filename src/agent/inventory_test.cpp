@@ -119,19 +119,19 @@ TEST(Nvml, errors_of_programs_do_not_break_a_gpu) {
 }
 
 TEST(Nvml, all_gpus_behind_switches_are_one_island) {
-  const std::vector<LinkFacts> gpus(8, LinkFacts{18, std::vector<int>(8, 0), nvlink_gbps(4)});
+  const std::vector<LinkFacts> gpus(8, LinkFacts{18, std::vector<int>(8, 0), nvlink_gbps(9, 0)});
   const std::vector<int> matrix = nvlink_matrix(gpus);
-  EXPECT_EQ(matrix[0 * 8 + 7], 450);
+  EXPECT_EQ(matrix[0 * 8 + 7], 900);
   EXPECT_EQ(matrix[3 * 8 + 3], 0);
   EXPECT_EQ(islands(matrix, 8), std::vector<std::string>(8, "nvlink-0"));
 }
 
 TEST(Nvml, direct_links_make_islands_of_pairs) {
-  std::vector<LinkFacts> gpus(5, LinkFacts{0, std::vector<int>(5, 0), nvlink_gbps(3)});
+  std::vector<LinkFacts> gpus(5, LinkFacts{0, std::vector<int>(5, 0), nvlink_gbps(8, 0)});
   gpus[0].peer_links[2] = gpus[2].peer_links[0] = 4;
   gpus[1].peer_links[3] = gpus[3].peer_links[1] = 4;
   const std::vector<int> matrix = nvlink_matrix(gpus);
-  EXPECT_EQ(matrix[0 * 5 + 2], 100);
+  EXPECT_EQ(matrix[0 * 5 + 2], 200);
   EXPECT_EQ(matrix[0 * 5 + 1], 0);
   const std::vector<std::string> want{"nvlink-0", "nvlink-1", "nvlink-0", "nvlink-1", ""};
   EXPECT_EQ(islands(matrix, 5), want);

@@ -81,7 +81,6 @@ inline constexpr unsigned kGpuInstanceProfiles = 16;
   F(Return, nvmlDeviceGetNumGpuCores, (Device, unsigned*))                                   \
   F(Return, nvmlDeviceGetCurrentClocksThrottleReasons, (Device, Large*))                     \
   F(Return, nvmlDeviceGetNvLinkState, (Device, unsigned, unsigned*))                         \
-  F(Return, nvmlDeviceGetNvLinkVersion, (Device, unsigned, unsigned*))                       \
   F(Return, nvmlDeviceGetNvLinkRemotePciInfo_v2, (Device, unsigned, Pci*))                   \
   F(Return, nvmlDeviceGetNvLinkRemoteDeviceType, (Device, unsigned, int*))                   \
   F(Return, nvmlDeviceGetTopologyCommonAncestor, (Device, Device, int*))                     \

@@ -137,12 +137,13 @@ class NvmlGpus final : public GpuSource {
   LinkFacts links_of(std::size_t i, const std::map<std::string, std::size_t>& by_bus_id) {
     LinkFacts facts;
     facts.peer_links.resize(devices_.size(), 0);
+    int major = 0;
+    int minor = 0;
+    if (ask(api_.nvmlDeviceGetCudaComputeCapability, devices_[i], &major, &minor))
+      facts.link_gbps = nvlink_gbps(major, minor);
     for (unsigned link = 0; link < kMaxLinks; ++link) {
       unsigned active = 0;
       if (!ask(api_.nvmlDeviceGetNvLinkState, devices_[i], link, &active) || active == 0) continue;
-      unsigned version = 0;
-      ask(api_.nvmlDeviceGetNvLinkVersion, devices_[i], link, &version);
-      facts.link_gbps = std::max(facts.link_gbps, nvlink_gbps(version));
       Pci remote{};
       const bool known = ask(api_.nvmlDeviceGetNvLinkRemotePciInfo_v2, devices_[i], link, &remote);
       const auto peer = known ? by_bus_id.find(same_bus_id(remote.bus_id)) : by_bus_id.end();
@@ -188,7 +189,7 @@ class NvmlGpus final : public GpuSource {
       if (!ask(api_.nvmlDeviceGetMaxPcieLinkGeneration, device, &generation) ||
           !ask(api_.nvmlDeviceGetMaxPcieLinkWidth, device, &width) || generation == 0)
         return 0;
-      const double gbps = 0.25 * static_cast<double>(1U << (generation - 1)) * width;
+      const double gbps = 0.5 * static_cast<double>(1U << (generation - 1)) * width;
       least = least == 0 ? gbps : std::min(least, gbps);
     }
     int ancestor = 0;

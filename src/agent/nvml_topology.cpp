@@ -35,19 +35,11 @@ bool xid_breaks_gpu(unsigned long long xid) {
   }
 }
 
-int nvlink_gbps(unsigned version) {
-  switch (version) {
-    case 0:
-      return 0;
-    case 1:
-      return 20;
-    case 2:
-    case 3:
-    case 4:
-      return 25;
-    default:
-      return 50;
-  }
+int nvlink_gbps(int major, int minor) {
+  if (major < 6) return 0;
+  if (major == 6) return 40;
+  if (major == 8 && minor > 0) return 28;  // bridges of workstation GPUs
+  return major < 10 ? 50 : 100;
 }
 
 std::vector<int> nvlink_matrix(const std::vector<LinkFacts>& gpus) {

@@ -18,19 +18,19 @@ using nlohmann::json;
 struct ModelFacts {
   const char* name;
   std::int64_t memory_mib;
-  int bandwidth_gbps;  // NVLink, one direction; 0: none
+  int bandwidth_gbps;  // NVLink, both directions; 0: none
   const char* compute_capability;
   int cuda_cores, tensor_cores;
 };
 
 constexpr ModelFacts kModels[] = {
-    {"B200", 183'359, 900, "10.0", 18'944, 592},
-    {"H200", 143'771, 450, "9.0", 16'896, 528},
-    {"H100-SXM5-80GB", 81'559, 450, "9.0", 16'896, 528},
+    {"B200", 183'359, 1800, "10.0", 18'944, 592},
+    {"H200", 143'771, 900, "9.0", 16'896, 528},
+    {"H100-SXM5-80GB", 81'559, 900, "9.0", 16'896, 528},
     {"H100-PCIe", 81'559, 0, "9.0", 14'592, 456},
-    {"A100-SXM4-80GB", 81'920, 300, "8.0", 6912, 432},
-    {"A100-SXM4-40GB", 40'960, 300, "8.0", 6912, 432},
-    {"V100-SXM2-32GB", 32'768, 150, "7.0", 5120, 640},
+    {"A100-SXM4-80GB", 81'920, 600, "8.0", 6912, 432},
+    {"A100-SXM4-40GB", 40'960, 600, "8.0", 6912, 432},
+    {"V100-SXM2-32GB", 32'768, 300, "7.0", 5120, 640},
     {"L40S", 46'068, 0, "8.9", 18'176, 568},
     {"L4", 23'034, 0, "8.9", 7424, 232},
     {"T4", 15'360, 0, "7.5", 2560, 320},
@@ -57,7 +57,7 @@ GpuEntry make_gpu(const std::string& model, int index) {
                                    [&](const ModelFacts& facts) { return model == facts.name; });
   if (known == std::end(kModels)) {
     entry.gpu.memory_mib = memory_in_name(model);
-    entry.gpu.bandwidth_gbps = model.find("SXM") != std::string::npos ? 300 : 0;
+    entry.gpu.bandwidth_gbps = model.find("SXM") != std::string::npos ? 600 : 0;
   } else {
     entry.gpu.memory_mib = known->memory_mib;
     entry.gpu.bandwidth_gbps = known->bandwidth_gbps;

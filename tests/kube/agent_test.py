@@ -131,7 +131,7 @@ def the_object_says_what_the_node_has():
     equal(one["status"]["total"], GPUS)
     check("simulated" in one["status"]["source"], one["status"])
     equal(one["status"]["devices"][1], {
-        "id": 1, "health": "Healthy", "inUseBy": [], "island": "nvlink-0", "bandwidthGBps": 450,
+        "id": 1, "health": "Healthy", "inUseBy": [], "island": "nvlink-0", "bandwidthGBps": 900,
         "model": "H100-SXM5-80GB", "memoryMiB": 81559, "temperatureC": 36,
         "uuid": "GPU-51300000-0000-4000-8000-000000000001"})
     told = cluster().kubectl("get", "gns").out
