@@ -8,7 +8,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 import scheduled  # noqa: E402
 from scheduled import cluster, pod  # noqa: E402
-from seed_rows import bound, create, path_of, remove, waits  # noqa: E402
+from seed_rows import bound, create, path_of, refusal, remove, waits  # noqa: E402
 from service import check, equal, main, test, wait_for  # noqa: E402
 
 TENANTS = "/apis/gpu.scheduling/v1/gputenants"
@@ -121,6 +121,30 @@ def another_parent_counts_when_no_pod_is_left():
     waits(left, "quota exceeded for tenant new", namespace="team-b")
     remove("first", "second", namespace="team-b")
     remove_tenants("team-b", "old", "new")
+
+
+@test
+def priorities_decide_among_namespaces_without_a_tenant():
+    """Nobody has asked for shares: no pod goes for another namespace's share, but for a more important one."""
+    cluster().request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "soon"}, "value": 1000})
+    for name in ("plain-a", "plain-b"):
+        add_namespace(name)
+    names = [f"fill-{i}" for i in range(GPUS)]
+    create(*(pod(name, 1) for name in names), namespace="plain-a")
+    for name in names:
+        bound(name, "plain-a")
+    create(pod("same", 1), namespace="plain-b")
+    waits("same", "0 free GPUs", namespace="plain-b")
+    equal(sorted(running("plain-a")), names)
+    urgent = pod("urgent", 1, priorityClassName="soon")
+    wait_for(lambda: not refusal(urgent, "plain-b"), "the API server has heard of its class")
+    create(urgent, namespace="plain-b")
+    bound("urgent", "plain-b")
+    waits("same", "0 free GPUs", namespace="plain-b")
+    equal(len(running("plain-a")), GPUS - 1)
+    remove("same", "urgent", namespace="plain-b")
+    remove(*running("plain-a"), namespace="plain-a")
 
 
 @test

@@ -131,8 +131,8 @@ void Desk::settle_tenants() {
   if (!dirty_tenants_.empty()) apply_tenants();
 }
 
-// A namespace that no GpuTenant speaks of is its own tenant, without limits. A pod that runs has
-// its place already: it counts, whatever has become of its tenant.
+// Who has no GpuTenant has no limits. A pod that runs has its place already: it counts, whatever
+// has become of its tenant.
 Status Desk::admit_to(const std::string& tenant, bool runs) {
   if (const auto it = tenants_.find(tenant);
       it != tenants_.end() && !runs && it->second.status.is_known() && !it->second.in_force)

@@ -163,7 +163,9 @@ TEST(GpuTenant, of_a_namespace) {
   ns.labels = {{"gpu.scheduling/tenant", "given"}};
   EXPECT_EQ(tenant_of(ns, tenants), "given");
   ns.labels = {};
-  EXPECT_EQ(tenant_of(ns, tenants), "ns-2");
+  EXPECT_EQ(tenant_of(ns, tenants), kUnassignedTenant);
+  ns.name = "by-label";
+  EXPECT_EQ(tenant_of(ns, tenants), "by-label") << "it has the tenant's name";
 }
 
 }  // namespace

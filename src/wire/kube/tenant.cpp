@@ -116,7 +116,8 @@ Result<GpuTenant> decode_tenant(std::string_view text) {
 
 bool takes(const GpuTenant& tenant, const Meta& ns) {
   if (const std::string* named = ns.label(kTenantLabel)) return *named == tenant.meta.name;
-  return std::find(tenant.namespaces.begin(), tenant.namespaces.end(), ns.name) !=
+  return tenant.meta.name == ns.name ||
+         std::find(tenant.namespaces.begin(), tenant.namespaces.end(), ns.name) !=
              tenant.namespaces.end() ||
          (!tenant.namespace_terms.empty() && gs::matches(tenant.namespace_terms, ns.labels));
 }
@@ -130,7 +131,9 @@ std::string tenant_of(const Meta& ns, const std::vector<GpuTenant>& tenants) {
   for (const GpuTenant& tenant : tenants)
     if (!tenant.namespace_terms.empty() && gs::matches(tenant.namespace_terms, ns.labels))
       return tenant.meta.name;
-  return ns.name;
+  for (const GpuTenant& tenant : tenants)
+    if (tenant.meta.name == ns.name) return ns.name;
+  return kUnassignedTenant;
 }
 
 }  // namespace gs::kube

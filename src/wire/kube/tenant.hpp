@@ -32,8 +32,10 @@ Status read_tenant_spec(const Json& spec, GpuTenant& tenant);
 bool takes(const GpuTenant& tenant, const Meta& ns);
 
 // The tenant of a namespace, in this order: the label gpu.scheduling/tenant of the namespace, the
-// first tenant by name that lists it, the first by name whose selector takes it; else the
-// namespace's own name. `tenants` is sorted by name.
+// first tenant by name that lists it, the first by name whose selector takes it, the tenant of the
+// same name; else the one that all such namespaces share, so that among their pods priorities
+// decide, as people expect who have asked for no shares. `tenants` is sorted by name.
+inline constexpr const char* kUnassignedTenant = ":unassigned";
 std::string tenant_of(const Meta& ns, const std::vector<GpuTenant>& tenants);
 
 }  // namespace gs::kube
