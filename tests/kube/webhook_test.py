@@ -20,6 +20,7 @@ from processes import Program, free_port
 from service import check, equal, main, test, wait_for
 
 PODS = "/api/v1/namespaces/default/pods"
+APPS = "/apis/apps/v1/namespaces/default"
 ANNOTATION = "metadata.annotations['gpu.scheduling/visible-devices']"
 FROM_ANNOTATION = {"name": "CUDA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {
     "apiVersion": "v1", "fieldPath": ANNOTATION}}}
@@ -324,6 +325,46 @@ def an_excluded_namespace_is_left_alone():
         check(False, "it was taken in the default namespace")
     except Answer as refused:
         equal(refused.code, 422, refused.text)
+
+
+def uneven_deployment(name):
+    """A Deployment whose total does not divide by its pods any more: /scale is not reviewed."""
+    labels = {"app": name}
+    created({"apiVersion": "apps/v1", "kind": "Deployment",
+             "metadata": {"name": name, "annotations": {"topology.scheduler/gpu-count": "4"}},
+             "spec": {"replicas": 4, "selector": {"matchLabels": labels},
+                      "template": {"metadata": {"labels": labels}, "spec": pod("x")["spec"]}}})
+    cluster().kubectl("scale", f"deployment/{name}", "--replicas=3")
+
+    def is_scaled():
+        sets = cluster().get(f"{APPS}/replicasets?labelSelector=app%3D{name}")["items"]
+        return [one["spec"]["replicas"] for one in sets] == [3]
+    wait_for(is_scaled, f"the ReplicaSet of {name} is scaled")
+
+
+@test
+def what_is_wrong_already_can_be_changed_elsewhere_and_deleted():
+    cluster()
+    uneven_deployment("uneven")
+    said = cluster().kubectl("label", "deployment/uneven", "team=a").err
+    check("Warning: was wrong before, so it is let through: annotation topology.scheduler/gpu-count "
+          "is the total of all pods and must divide by their number: 4 GPUs, 3 pods" in said, said)
+    done = cluster().kubectl("annotate", "deployment/uneven",
+                             "topology.scheduler/latency-sensitive=maybe", check=False)
+    equal(done.code, 1, done)
+    check("denied the request: annotation topology.scheduler/latency-sensitive" in done.err, done)
+    cluster().kubectl("delete", "deployment/uneven", "--cascade=foreground", "--timeout=100s")
+    equal(cluster().find(f"{APPS}/deployments/uneven"), None)
+
+
+@test
+def a_replica_set_with_a_mistake_can_be_left_behind():
+    cluster()
+    uneven_deployment("leaving")
+    cluster().kubectl("delete", "deployment/leaving", "--cascade=orphan", "--timeout=100s")
+    sets = cluster().get(f"{APPS}/replicasets?labelSelector=app%3Dleaving")["items"]
+    equal([one["metadata"].get("ownerReferences") for one in sets], [None])
+    cluster().kubectl("delete", "replicasets", "-l", "app=leaving", "--cascade=foreground", "--timeout=100s")
 
 
 # ---------------------------------------------------------------- by HTTPS, without an API server

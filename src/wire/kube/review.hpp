@@ -1,5 +1,6 @@
 // The webhook's /validate: claims, maps and annotations with wrong content are refused when they
-// are created, with the reason that the scheduler would give later.
+// are created or made wrong, with the reason that the scheduler would give later. What is there
+// already can be deleted, and changed elsewhere, however wrong it is.
 #pragma once
 
 #include <string>
@@ -24,7 +25,10 @@ std::string claim_of(const AdmissionRequest& request,
 
 // Pods (on CREATE), Jobs, Deployments, ReplicaSets and StatefulSets of ours, GpuClaims, GpuTenants
 // and SchedulerConfigs; everything else is allowed. What depends on an owner that is not known here
-// (a total of all its pods, its gang) is left to the owner's own review and to the scheduler.
+// (a total of all its pods, its gang) is left to the owner's own review and to the scheduler; a
+// total of no pods is as good as any.
+// An UPDATE of what is being deleted is allowed; so is, with a warning, one whose refusal the old
+// object would have got word for word.
 AdmissionResponse validate(const AdmissionRequest& request, const ReviewContext& context);
 
 }  // namespace gs::kube

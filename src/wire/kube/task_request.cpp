@@ -76,6 +76,7 @@ Status add_pin(const MapEntry& pin, const PodResources& limits, const GpuClaim* 
 }
 
 // topology.scheduler/gpu-count is the total of all pods; a limit of the containers counts more.
+// This pod is there, even if its owner has been told to have none.
 Status add_total(const TopologyAsk& ask, const RequestContext& context, TaskReading& reading) {
   if (!ask.gpu_count) return ok_status();
   const Workload* whole = ask.counted_on != nullptr ? ask.counted_on : whole_of(context.owners);

@@ -157,6 +157,15 @@ TEST(TaskRequest, gpu_count_is_the_total_of_all_pods) {
             "'spine-1'");
 }
 
+TEST(TaskRequest, a_pod_that_its_owner_no_longer_wants_counts_as_one) {
+  const Workload none = workload("ReplicaSet", 0, {{"topology.scheduler/gpu-count", "4"}});
+  RequestContext context;
+  context.owners = {&none};
+  const auto reading = task_request(with_gpus(0), context);
+  ASSERT_TRUE(reading.ok()) << reading.error().message;
+  EXPECT_EQ(reading->request.gpu.count, 4);
+}
+
 TEST(TaskRequest, the_deployment_above_a_replica_set_is_what_is_divided_by) {
   const Workload set = workload("ReplicaSet", 1), deployment = workload("Deployment", 2);
   RequestContext context;
