@@ -195,6 +195,23 @@ def helm_removes_it_and_leaves_the_claims():
 
 
 @test
+def kept_definitions_are_handed_over_to_another_namespace():
+    """As docs/troubleshooting.md says."""
+    cluster().kubectl("create", "namespace", "elsewhere")
+    told = install(namespace="elsewhere", check=False)
+    check(told.code != 0 and 'invalid ownership metadata; annotation validation error: key '
+          '"meta.helm.sh/release-namespace" must equal "elsewhere"' in told.err, told)
+    install("--set", "crds.install=false", namespace="elsewhere")
+    names = cluster().kubectl("get", "crd", "-o", "jsonpath={.items[*].metadata.name}").out.split()
+    document = (ROOT / "docs/troubleshooting.md").read_text()
+    equal([name for name in names if name not in document], [])
+    cluster().kubectl("annotate", "--overwrite", "crd", *names, "meta.helm.sh/release-name=gpu-scheduler",
+                      "meta.helm.sh/release-namespace=elsewhere")
+    install(namespace="elsewhere")
+    cluster().run("helm", "uninstall", "gpu-scheduler", "-n", "elsewhere", "--wait")
+
+
+@test
 def the_check_service_is_installed_by_its_chart():
     cluster().run("helm", "install", "gpu-test", ROOT / CHECK, "-n", "gpu-scheduler-tests",
                   "--create-namespace")

@@ -16,6 +16,8 @@ from charts import (AUTHORITY, CHECK, SCHEDULER, VALUE_SETS, Refused, documents,
                     pod_of, rendered, rendered_text, settings)
 from service import ROOT, check, equal, main, test
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
 
 @test
 def the_charts_pass_helm_lint():
@@ -34,14 +36,16 @@ def the_values_of_the_documents_arrive():
         "webhook.caBundle": AUTHORITY, "webhook.excludeNamespaces": ["a", "b"],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"},
                       "limits": {"cpu": "500m", "memory": "512Mi"}},
-        "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}})
+        "nodeSelector": {CONTROL_PLANE: ""}})
     pod = pod_of(of_kind(objects, "Deployment"))
     scheduler, webhook = pod["containers"]
     equal((scheduler["name"], webhook["name"]), ("scheduler", "webhook"))
     equal(scheduler["image"], "registry.example/gpu-scheduler:v0.2.0")
     equal(webhook["image"], "registry.example/gpu-scheduler:latest")
     equal(scheduler["resources"]["limits"], {"cpu": "500m", "memory": "512Mi"})
-    equal(pod["nodeSelector"], {"node-role.kubernetes.io/control-plane": ""})
+    equal(pod["nodeSelector"], {CONTROL_PLANE: ""})
+    # Where there are workers, control planes are tainted.
+    equal(pod["tolerations"], [{"key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"}])
     for container in (scheduler, webhook):
         names = [word for word in container["args"] if word.startswith("--scheduler-name=")]
         equal(names, ["--scheduler-name=mine", "--scheduler-name=other"])
@@ -84,6 +88,7 @@ def a_webhook_apart_has_an_account_of_its_own():
           {"gpu-scheduler": "gpu-scheduler", "gpu-scheduler-webhook": "gpu-scheduler-webhook"})
     binding = of_kind(objects, "ClusterRoleBinding", "gpu-scheduler-webhook")
     equal([one["name"] for one in binding["subjects"]], ["gpu-scheduler-webhook"])
+    equal(pods["gpu-scheduler-webhook"]["tolerations"], pods["gpu-scheduler"]["tolerations"])
 
 
 @test
@@ -190,7 +195,8 @@ def argo_cd_is_told_of_both_charts():
     equal(template["project"], project["metadata"]["name"])
     check(template["source"]["repoURL"] in project["spec"]["sourceRepos"])
     equal(set(template), {"project", "source", "destination", "syncPolicy", "ignoreDifferences"})
-    allowed = {one["namespace"] for one in project["spec"]["destinations"]}
+    allowed = {one["namespace"] for one in project["spec"]["destinations"]
+               if one["server"] == template["destination"]["server"]}
     kinds = {(one["group"], one["kind"]) for one in [*project["spec"]["clusterResourceWhitelist"],
                                                      *project["spec"]["namespaceResourceWhitelist"]]}
     elements = many["spec"]["generators"][0]["list"]["elements"]
@@ -200,10 +206,31 @@ def argo_cd_is_told_of_both_charts():
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
             values.write(one["values"])
             values.flush()
-            objects = documents(helm("template", one["release"], one["path"], "-f", values.name))
+            objects = documents(helm("template", one["release"], one["path"], "-n", one["namespace"],
+                                     "-f", values.name))
         for made in objects:
+            name, where = made["metadata"]["name"], made["metadata"].get("namespace", one["namespace"])
+            check(where in allowed, f"{made['kind']} {name}: {where} is not in the project")
             group = made["apiVersion"].rpartition("/")[0]
             check((group, made["kind"]) in kinds, f"{group} {made['kind']} is not in the project")
+
+
+@test
+def argo_cd_syncs_the_check_service_after_the_scheduler():
+    many, = documents((ROOT / "argocd/gpu-scheduler-complete-applicationset.yaml").read_text())
+    elements = many["spec"]["generators"][0]["list"]["elements"]
+    equal([(one["path"], one["step"]) for one in elements], [(SCHEDULER, "1"), (CHECK, "2")])
+    equal(set(many["spec"]["template"]["metadata"]), {"name", "labels", "finalizers"})
+    equal(many["spec"]["template"]["metadata"]["labels"], {"gpu-scheduler/step": "{{.step}}"})
+    equal(many["spec"]["strategy"], {"type": "RollingSync", "rollingSync": {"steps": [
+        {"matchExpressions": [{"key": "gpu-scheduler/step", "operator": "In", "values": [one["step"]]}]}
+        for one in elements]}})
+    # What its comment and docs/troubleshooting.md restart where Argo CD does not keep to the steps.
+    objects = rendered(CHECK, release=elements[1]["release"], namespace=elements[1]["namespace"])
+    command = (f"kubectl rollout restart statefulset {of_kind(objects, 'StatefulSet')['metadata']['name']} "
+               f"-n {elements[1]['namespace']}\n")
+    for path in ("argocd/gpu-scheduler-complete-applicationset.yaml", "docs/troubleshooting.md"):
+        check(command in (ROOT / path).read_text(), f"{path} has no {command}")
 
 
 @test
