@@ -135,6 +135,9 @@ def wrong_claims():
     refused(devices(memoryMiB=500), "set exclusivity: Shared or leave memoryMiB out")
     refused(devices(exclusivity="Shared", shareMilli=1001), "less than or equal to 1000")
     refused(devices(exclusivity="MIG"), "exclusivity MIG needs migProfile")
+    refused(devices(exclusivity="MIG", migProfile="1g.10gb", policy="spread"), "leave it out with exclusivity: MIG")
+    refused(claim(devices={"count": 1, "exclusivity": "MIG", "migProfile": "1g.10gb"}, topology={"mode": "Required"}),
+            "nothing connects MIG instances")
     refused(devices(migProfile="1g.10gb"), "set exclusivity: MIG or leave them out")
     refused(devices(exclusivity="MIG", migProfiles=[{"profile": "big"}]), "migProfiles[0].profile")
     refused(devices(exclusivity="MIG", migProfile="1g.10gb",

@@ -254,6 +254,9 @@ std::string Binder::Impl::binding_of(const PodPlace& place) const {
   binding.uid = place.pod.uid;
   binding.resource_version = place.resource_version;
   binding.node = place.node;
+  // A pod that was copied brings along what the other one was given.
+  for (const char* name : kGivenAnnotations)
+    if (find_label(place.annotations, name) != nullptr) set_label(binding.annotations, name, "");
   for (const auto& [gpu, holder] : shares_of(place)) binding.gpus.push_back(gpu);
   binding.devices = place.devices;
   if (place.index >= 0)

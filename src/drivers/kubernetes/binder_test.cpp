@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "drivers/kubernetes/api_server_test.hpp"
+#include "wire/json_reader.hpp"
+#include "wire/kube/names.hpp"
 #include "wire/kube/storage.hpp"
 
 namespace gs::kube {
@@ -66,6 +68,33 @@ TEST(Binder, each_of_many_orders_gets_one_answer) {
   EXPECT_TRUE(comes_true([&] { return bound.answered().size() == kMany; }))
       << bound.answered().size();
   for (const auto& [id, times] : bound.answered()) EXPECT_EQ(times, 1) << id;
+}
+
+TEST(Binder, what_a_copied_pod_brings_along_is_not_left_to_it) {
+  std::mutex mutex;
+  std::vector<Json> bindings;
+  ApiServer server([&](const HttpRequest& request, Exchange& exchange) {
+    const std::lock_guard lock(mutex);
+    bindings.push_back(parse_json(request.message.body()).value()["metadata"]["annotations"]);
+    exchange.answer(answer(201, "{}"));
+  });
+  Bound bound(server);
+  Bind copy = order_of(1);
+  for (const char* name : kGivenAnnotations)
+    set_label(copy.pods[0].annotations, name, "of another pod");
+  set_label(copy.pods[0].annotations, "team", "a");
+  Bind no_gpus = copy;
+  no_gpus.id = 2;
+  no_gpus.pods[0].gpus.clear();
+  bound.order(copy);
+  ASSERT_TRUE(comes_true([&] { return bound.answered().size() == 1; }));
+  bound.order(no_gpus);
+  ASSERT_TRUE(comes_true([&] { return bound.answered().size() == 2; }));
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(bindings[0][kAllocatedAnnotation], "n1:0");
+  EXPECT_EQ(bindings[0][kInstancesAnnotation], "");
+  EXPECT_EQ(bindings[0].size(), std::size(kGivenAnnotations));
+  for (const char* name : kGivenAnnotations) EXPECT_EQ(bindings[1][name], "") << name;
 }
 
 TEST(Binder, who_waits_for_a_volume_keeps_nobody_from_being_bound) {

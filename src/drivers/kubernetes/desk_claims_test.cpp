@@ -104,6 +104,18 @@ TEST_F(ClaimsAtTheDesk, our_own_words_that_come_late_are_not_answered) {
   EXPECT_FALSE(told(seconds(10)));
 }
 
+TEST_F(ClaimsAtTheDesk, words_that_were_lost_are_said_again) {
+  desk_.synced();
+  show("u1", {});
+  add_pod();
+  const auto bound = told();
+  ASSERT_TRUE(bound);
+  EXPECT_FALSE(told(seconds(1))) << "they may be under way";
+  EXPECT_EQ(told(seconds(5)), bound);
+  show("u1", *bound);
+  EXPECT_FALSE(told(seconds(10)));
+}
+
 TEST_F(ClaimsAtTheDesk, what_somebody_else_wrote_is_put_right) {
   desk_.synced();
   show("u1", {});

@@ -1,6 +1,7 @@
 // What others have: their CPU and memory are taken off what nodes offer, and for each of their
 // devices, or instances of one, there is a *blocker*, a job of the engine that nobody may evict.
 #include <algorithm>
+#include <set>
 
 #include "base/check.hpp"
 #include "base/gpu_mask.hpp"
@@ -24,6 +25,14 @@ void add(Resources& sum, const Resources& part, int sign) {
     else
       sum.named.push_back({amount.name, sign * amount.amount});
   }
+}
+
+// As we wrote on it, for the node that it is on.
+std::vector<int> allocated_to(const Pod& pod) {
+  const std::string* text = pod.meta.annotation(kAllocatedAnnotation);
+  if (text == nullptr) return {};
+  const Result<Allocated> allocated = parse_allocated(*text);
+  return allocated && allocated->node == pod.node_name ? allocated->gpus : std::vector<int>{};
 }
 
 }  // namespace
@@ -53,10 +62,7 @@ void Desk::look_at_users(const NodeRecord& node) {
 // The devices of a bound pod: as we wrote on it, as the node's agent sees it use them, or else, as
 // many as it asked for from the end, where we give out last.
 std::vector<int> Desk::devices_of(const PodRecord& record) const {
-  if (const std::string* text = record.pod.meta.annotation(kAllocatedAnnotation)) {
-    const Result<Allocated> allocated = parse_allocated(*text);
-    if (allocated && allocated->node == record.pod.node_name) return allocated->gpus;
-  }
+  if (std::vector<int> given = allocated_to(record.pod); !given.empty()) return given;
   const NodeRecord& node = nodes_.at(record.pod.node_name);
   if (const auto seen = node.in_use.find(record.pod.meta.uid); seen != node.in_use.end())
     return seen->second;
@@ -74,11 +80,16 @@ std::vector<int> Desk::devices_of(const PodRecord& record) const {
   return gpus;
 }
 
+// Only those that agree with the allocation: others came along when the pod was copied.
 std::vector<MigPlace> Desk::instances_of(const PodRecord& record) const {
-  std::vector<MigPlace> places;
-  if (const std::string* text = record.pod.meta.annotation(kInstancesAnnotation))
-    if (Result<std::vector<MigPlace>> parsed = parse_instances(*text)) places = std::move(*parsed);
-  return places;
+  const std::string* text = record.pod.meta.annotation(kInstancesAnnotation);
+  Result<std::vector<MigPlace>> places = parse_instances(text == nullptr ? "" : *text);
+  if (!places || places->empty()) return {};
+  std::set<int> cut;
+  for (const MigPlace& place : *places) cut.insert(place.gpu);
+  const std::vector<int> given = allocated_to(record.pod);
+  return std::set<int>(given.begin(), given.end()) == cut ? std::move(*places)
+                                                          : std::vector<MigPlace>{};
 }
 
 bool Desk::is_cut(const std::string& node, int gpu) const {
@@ -141,6 +152,7 @@ std::optional<AdoptTask> Desk::room_for(const Blocker& blocker) const {
   if (!id.valid()) return std::nullopt;
   const NodeState& node = cluster.node(id);
   const Hold& hold = blocker.hold;
+  if (hold.gpu >= node.layout->count) return std::nullopt;
   AdoptTask there{{}, blocker.node, {}, {}, now_, false};
   if (hold.profile.empty()) {
     if ((node.whole & gpu_bit(hold.gpu)) == 0 ||

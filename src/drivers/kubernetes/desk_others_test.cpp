@@ -188,5 +188,38 @@ TEST_F(DeskOthers, members_that_were_given_up_keep_their_instances) {
   EXPECT_EQ(given(), Places{"0:3g.40gb:0"});
 }
 
+// Whoever may make a pod writes what they like on it.
+TEST_F(DeskOthers, what_others_write_about_devices_that_no_node_has_is_nothing) {
+  add_gpu({});
+  show_node();
+  desk_.synced();
+  for (const char* text : {"2147483584::0", "64::0", "64:3g.40gb:0", "0::0", "5:3g.40gb:0"}) {
+    Pod odd = theirs(text, "cpu", 1);
+    set_label(odd.meta.annotations, kInstancesAnnotation, text);
+    set_label(odd.meta.annotations, kAllocatedAnnotation, "cut:5");
+    desk_.put(odd);
+  }
+  Lease lease;
+  lease.meta.name = "gpu-cut-9";
+  lease.node = "cut";
+  lease.gpu = 9;
+  lease.holders.emplace_back().pod_uid = "nobody";
+  desk_.put(lease);
+  desk_.put(pod("whole"));
+  EXPECT_EQ(given(), Places{"0"});
+}
+
+TEST_F(DeskOthers, instances_that_came_along_with_a_copied_pod_are_not_its_own) {
+  add_gpu({});
+  add_gpu({});
+  show_node();
+  Pod copy = bound("whole-copy", "0:3g.40gb:0");
+  set_label(copy.meta.annotations, kAllocatedAnnotation, "cut:1");
+  desk_.put(copy);
+  desk_.synced();
+  for (const char* name : {"whole-one", "whole-other"}) desk_.put(pod(name));
+  EXPECT_EQ(given(), Places{"0"}) << "the copy has GPU 1";
+}
+
 }  // namespace
 }  // namespace gs::kube

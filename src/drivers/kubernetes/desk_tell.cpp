@@ -119,6 +119,7 @@ void Desk::tell_claim(const ClaimKey& key) {
   ClaimStatus status = claim_status(claim);
   if (expected == status) return;
   claim.status.tell(status, now_);
+  claim_looks_.emplace(*claim.status.look_again(), key);  // it may be refused, or be lost
   orders_.emplace_back(TellClaim{key.first, key.second, std::move(status)});
 }
 
@@ -140,6 +141,9 @@ ClaimStatus Desk::claim_status(const ClaimRecord& claim) const {
         allocation.mig.push_back(instance.profile);
         allocation.gpus.push_back(instance.gpu);
       }
+      std::sort(allocation.gpus.begin(), allocation.gpus.end());
+      allocation.gpus.erase(std::unique(allocation.gpus.begin(), allocation.gpus.end()),
+                            allocation.gpus.end());
       status.allocations.push_back(std::move(allocation));
     } else if (status.message.empty()) {
       status.message = record.told ? record.told->message : "";

@@ -11,6 +11,14 @@
 namespace gs::kube {
 namespace {
 
+// As it was written on the pod when it was bound.
+std::optional<int> given_index(const Meta& pod) {
+  const std::string* text = pod.annotation(kIndexAnnotation);
+  int index = -1;
+  if (text != nullptr) std::from_chars(text->data(), text->data() + text->size(), index);
+  return index >= 0 ? std::optional(index) : std::nullopt;
+}
+
 bool waits(PodAsk& ask, const char* reason, std::string message) {
   ask.reason = reason;
   ask.waits_for = std::move(message);
@@ -242,14 +250,10 @@ int Objects::index_of(const Pod& pod, const std::string& owner) {
     return known->second.second;
   const std::string& among = owner.empty() ? uid : owner;
   std::map<int, std::string>& taken = indexes_[among];
-  int index = 0;
-  if (const std::optional<int> own = pod_index(pod.meta)) {
-    index = *own;
-  } else if (const std::string* given = pod.meta.annotation(kIndexAnnotation)) {
-    std::from_chars(given->data(), given->data() + given->size(), index);
-  } else {
-    while (taken.contains(index)) ++index;
-  }
+  std::optional<int> own = pod_index(pod.meta);
+  if (!own && !pod.node_name.empty()) own = given_index(pod.meta);
+  int index = own.value_or(0);
+  while (!own && taken.contains(index)) ++index;
   taken[index] = uid;
   index_of_pod_[uid] = {among, index};
   return index;

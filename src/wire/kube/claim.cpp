@@ -70,6 +70,8 @@ void read_mig(ObjectReader& in, GpuClaim& claim) {
     in.fail("migProfile", "needs exclusivity MIG");
   if (gpu.sharing == Sharing::Mig && gpu.mig.empty())
     in.fail("migProfile", "is required with exclusivity MIG, for example 1g.10gb");
+  if (gpu.sharing == Sharing::Mig && gpu.policy != DevicePolicy::Best)
+    in.fail("policy", "is about whole or shared GPUs; leave it out with exclusivity MIG");
 }
 
 void read_share(ObjectReader& in, GpuRequest& gpu) {
@@ -165,6 +167,9 @@ Status read_claim_spec(const Json& spec, GpuClaim& claim) {
   in.object("devices", [&](ObjectReader& inner) { read_devices(inner, claim); });
   in.object("selector", [&](ObjectReader& inner) { read_selector(inner, claim.nodes); });
   in.object("topology", [&](ObjectReader& inner) { read_topology(inner, claim.gpu); });
+  if (claim.gpu.sharing == Sharing::Mig && claim.gpu.topology == TopologyMode::Required)
+    in.fail("topology.mode",
+            "must not be Required with exclusivity MIG: nothing connects instances");
   in.object("fabric", [&](ObjectReader& inner) { read_fabric(inner, claim); });
   in.optional("gangRef", claim.gang);
   return in.finish();

@@ -79,6 +79,14 @@ TEST(GpuClaim, is_refused_with_field_rule_and_valid_values) {
             "spec.devices.preferIds lists 1 twice");
   EXPECT_EQ(error_of(R"({"devices":{"count":2,"policy":"preferIds","preferIds":[64]}})"),
             "spec.devices.preferIds must be 0..63, got 64");
+  EXPECT_EQ(
+      error_of(
+          R"({"devices":{"count":1,"exclusivity":"MIG","migProfile":"1g.10gb","policy":"spread"}})"),
+      "spec.devices.policy is about whole or shared GPUs; leave it out with exclusivity MIG");
+  EXPECT_EQ(error_of(R"({"devices":{"count":1,"exclusivity":"MIG","migProfile":"1g.10gb"},
+                         "topology":{"mode":"Required"}})"),
+            "spec.topology.mode must not be Required with exclusivity MIG: nothing connects "
+            "instances");
   EXPECT_EQ(error_of(R"({"devices":{"count":1,"exclusivity":"MIG"}})"),
             "spec.devices.migProfile is required with exclusivity MIG, for example 1g.10gb");
   EXPECT_EQ(error_of(R"({"devices":{"count":1,"shareMilli":100}})"),

@@ -1,6 +1,10 @@
 #include "wire/kube/instances.hpp"
 
+#include <algorithm>
 #include <charconv>
+
+#include "base/gpu_mask.hpp"
+#include "model/mig.hpp"
 
 namespace gs::kube {
 namespace {
@@ -8,6 +12,10 @@ namespace {
 bool parse_int(std::string_view text, int& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc{} && end == text.data() + text.size();
+}
+
+Error no_instance(std::string_view item) {
+  return invalid("'" + std::string(item) + "' is no MIG instance: write GPU:PROFILE:START");
 }
 
 }  // namespace
@@ -31,9 +39,11 @@ Result<std::vector<MigPlace>> parse_instances(std::string_view text) {
     MigPlace place;
     if (first == std::string_view::npos || first == last ||
         !parse_int(item.substr(0, first), place.gpu) ||
-        !parse_int(item.substr(last + 1), place.start) || place.gpu < 0)
-      return invalid("'" + std::string(item) + "' is no MIG instance: write GPU:PROFILE:START");
+        !parse_int(item.substr(last + 1), place.start))
+      return no_instance(item);
     place.profile = item.substr(first + 1, last - first - 1);
+    if (place.gpu < 0 || place.gpu >= kMaxGpusPerNode || mig_compute_slices(place.profile) == 0)
+      return no_instance(item);
     places.push_back(std::move(place));
   }
   return places;

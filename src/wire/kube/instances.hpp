@@ -11,8 +11,6 @@
 
 namespace gs::kube {
 
-inline constexpr const char* kInstancesAnnotation = "gpu.scheduling/mig";
-
 std::string instances_text(const std::vector<MigPlace>& places);
 Result<std::vector<MigPlace>> parse_instances(std::string_view text);
 

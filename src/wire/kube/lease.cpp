@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/gpu_mask.hpp"
 #include "base/hash.hpp"
 #include "wire/kube/names.hpp"
 
@@ -50,7 +51,8 @@ void read_gpu(Lease& lease) {
   if (node == nullptr || gpu == nullptr) return;
   int id = -1;
   const auto [end, error] = std::from_chars(gpu->data(), gpu->data() + gpu->size(), id);
-  if (error != std::errc{} || end != gpu->data() + gpu->size() || id < 0) return;
+  if (error != std::errc{} || end != gpu->data() + gpu->size() || id < 0 || id >= kMaxGpusPerNode)
+    return;
   lease.node = *node;
   lease.gpu = id;
 }

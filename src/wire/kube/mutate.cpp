@@ -28,7 +28,7 @@ Json literal(const char* name, std::string value) {
 Result<std::optional<DeviceNames>> known_devices(const Pod& pod, DeviceNaming naming) {
   using Known = std::optional<DeviceNames>;
   const std::string* allocated = pod.meta.annotation(kAllocatedAnnotation);
-  if (allocated != nullptr && !pod.node_name.empty()) {
+  if (allocated != nullptr && !allocated->empty() && !pod.node_name.empty()) {
     const Result<Allocated> read = parse_allocated(*allocated);
     if (!read)
       return invalid(std::string("annotation ") + kAllocatedAnnotation + ": " +

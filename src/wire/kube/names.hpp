@@ -17,9 +17,14 @@ inline constexpr const char* kVisibleDevicesAnnotation = "gpu.scheduling/visible
 // The same devices, as a container calls them that sees no others.
 inline constexpr const char* kContainerDevicesAnnotation = "gpu.scheduling/container-devices";
 inline constexpr const char* kIndexAnnotation = "gpu.scheduling/index";  // of the map
+inline constexpr const char* kInstancesAnnotation = "gpu.scheduling/mig";
+inline constexpr const char* kHcaAnnotation = "gpu.scheduling/ib-hca";
+inline constexpr const char* kGivenAnnotations[] = {
+    kAllocatedAnnotation, kVisibleDevicesAnnotation, kContainerDevicesAnnotation,
+    kIndexAnnotation,     kInstancesAnnotation,      kHcaAnnotation};
+
 // Changed to stop a Binding that is under way, before the pod's lease is broken.
 inline constexpr const char* kLeaseBrokenAnnotation = "gpu.scheduling/lease-broken";
-inline constexpr const char* kHcaAnnotation = "gpu.scheduling/ib-hca";
 
 // --- on leases ---
 inline constexpr const char* kManagedLabel = "gpu.scheduling/managed";

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "wire/kube/instances.hpp"
 #include "wire/kube/lease.hpp"
 #include "wire/kube/node.hpp"
 #include "wire/kube/policy.hpp"
@@ -98,6 +99,26 @@ TEST(KubeLease, knows_its_gpu_and_its_holders) {
           .error()
           .message,
       "lease l: annotation gpu.scheduling/holders: uid is required");
+}
+
+TEST(KubeLease, a_gpu_that_no_node_can_have_is_none) {
+  const auto gpu_of = [](const std::string& id) {
+    return decode_lease(R"({"metadata":{"name":"l","annotations":{"gpu.scheduling/node":"n",)"
+                        R"("gpu.scheduling/gpu":")" +
+                        id + R"("}}})")
+        ->gpu;
+  };
+  EXPECT_EQ(gpu_of("63"), 63);
+  EXPECT_EQ(gpu_of("64"), -1);
+  EXPECT_EQ(gpu_of("2147483584"), -1);
+}
+
+TEST(KubeInstances, are_of_a_gpu_and_a_profile_that_can_be) {
+  EXPECT_EQ(instances_text(*parse_instances("0:1g.10gb:4 63:3g.40gb:0")),
+            "0:1g.10gb:4 63:3g.40gb:0");
+  EXPECT_TRUE(parse_instances("")->empty());
+  for (const char* text : {"64:1g.10gb:0", "-1:1g.10gb:0", "0::0", "0:big:0", "0:1g.10gb", "x"})
+    EXPECT_FALSE(parse_instances(text)) << text;
 }
 
 TEST(KubeLease, a_pod_joins_as_long_as_compute_and_memory_are_left) {
