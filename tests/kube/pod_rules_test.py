@@ -226,6 +226,24 @@ def an_unbound_claim_that_does_not_wait_is_waited_for():
 
 
 @test
+def a_block_claim_takes_no_volume_that_is_a_file_system():
+    cluster()
+    storage_class("raw")
+    node = sorted(nodes())[1]
+    volume("files", node, "raw", size="6Gi")
+    volume_claim("blocks", "raw", volumeMode="Block")
+    create(with_claim("raw", "blocks"))
+    waits("raw", "its volume claims leave 0 of 4 nodes")
+    volume("device", node, "raw", size="10Gi", volumeMode="Block")
+    equal(bound("raw"), node)
+    one = cluster().get(f"{VOLUME_CLAIMS}/blocks")
+    equal((one["status"]["phase"], one["spec"]["volumeName"]), ("Bound", "device"))
+    files = cluster().get("/api/v1/persistentvolumes/files")
+    equal((files["status"]["phase"], files["spec"].get("claimRef")), ("Available", None))
+    delete("raw")
+
+
+@test
 def a_claim_for_one_pod_serves_one_pod_at_a_time():
     cluster()
     storage_class("once")

@@ -11,13 +11,13 @@ def storage_class(name, mode="WaitForFirstConsumer"):
         "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": mode})
 
 
-def volume(name, node, storage, size="10Gi", modes=("ReadWriteOnce",)):
+def volume(name, node, storage, size="10Gi", modes=("ReadWriteOnce",), **spec):
     cluster().request("POST", "/api/v1/persistentvolumes", {
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
         "spec": {"capacity": {"storage": size}, "accessModes": list(modes), "storageClassName": storage,
                  "persistentVolumeReclaimPolicy": "Retain", "local": {"path": "/mnt/" + name},
                  "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-                     {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]}}}})
+                     {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]}}, **spec}})
     cluster().wait_until(f"/api/v1/persistentvolumes/{name}",
                          lambda one: one["status"].get("phase") in ("Available", "Bound"), f"{name} is there")
 

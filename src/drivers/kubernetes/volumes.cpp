@@ -101,7 +101,7 @@ bool Volumes::fits(const PersistentVolume& volume, const PersistentVolumeClaim& 
       taken != assumed_.end() && taken->second != uid)
     return false;
   if (volume.meta.deleted || volume.storage_class != claim.storage_class) return false;
-  if (volume.size < claim.size) return false;
+  if (volume.volume_mode != claim.volume_mode || volume.size < claim.size) return false;
   if (claim.selector && !matches(*claim.selector, volume.meta.labels)) return false;
   const auto& modes = claim.access_modes;
   if (!std::all_of(modes.begin(), modes.end(),

@@ -101,6 +101,27 @@ TEST_F(VolumesTest, a_waiting_claim_gets_the_smallest_volume_that_fits_on_the_no
   EXPECT_EQ(chosen("n1"), "data=big");
 }
 
+TEST_F(VolumesTest, a_block_device_and_a_file_system_are_not_the_same) {
+  put_class("kubernetes.io/no-provisioner", true);
+  PersistentVolumeClaim raw = claim();
+  raw.volume_mode = "Block";
+  volumes_.put(raw);
+  volumes_.put(volume("files", "n1", 10));
+  EXPECT_EQ(chosen("n1"), "-");
+  PersistentVolume device = volume("device", "n1", 20);
+  device.volume_mode = "Block";
+  volumes_.put(device);
+  EXPECT_EQ(chosen("n1"), "data=device") << "although the other one is smaller";
+  volumes_.put(claim());
+  EXPECT_EQ(chosen("n1"), "data=files");
+  volumes_.remove_volume("files");
+  EXPECT_EQ(chosen("n1"), "-");
+  device.claim_namespace = "ml";
+  device.claim_name = "data";
+  volumes_.put(device);
+  EXPECT_EQ(chosen("n1"), "-") << "its claimRef does not help";
+}
+
 TEST_F(VolumesTest, a_volume_is_made_where_somebody_makes_them) {
   put_class("example.com/disk", true);
   volumes_.put(claim());

@@ -79,6 +79,17 @@ TEST(KubeStorage, is_decoded) {
   EXPECT_EQ(klass->allowed.front().labels.front().op, LabelOp::In);
 }
 
+TEST(KubeStorage, is_a_file_system_unless_its_mode_says_otherwise) {
+  for (const char* spec : {"{}", R"({"volumeMode":null})", R"({"volumeMode":""})"}) {
+    const std::string text = R"({"spec":)" + std::string(spec) + "}";
+    EXPECT_EQ(decode_volume_claim(text)->volume_mode, "Filesystem") << spec;
+    EXPECT_EQ(decode_volume(text)->volume_mode, "Filesystem") << spec;
+  }
+  const std::string block = R"({"spec":{"volumeMode":"Block"}})";
+  EXPECT_EQ(decode_volume_claim(block)->volume_mode, "Block");
+  EXPECT_EQ(decode_volume(block)->volume_mode, "Block");
+}
+
 TEST(KubeLease, knows_its_gpu_and_its_holders) {
   const auto lease = decode_lease(R"({"metadata":{"name":"gpu-n-1-0","annotations":
     {"gpu.scheduling/node":"n-1","gpu.scheduling/gpu":"0"}},"spec":{"holderIdentity":"u-1",

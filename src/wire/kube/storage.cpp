@@ -9,6 +9,11 @@ void read_size(Cursor& in, Quantity& size) {
   if (const Quantity* storage = find(list, "storage")) size = *storage;
 }
 
+void read_mode(Cursor& in, std::string& mode) {
+  in.read(mode);
+  if (mode.empty()) mode = kFilesystemMode;
+}
+
 void read_claim_spec(Cursor& in, PersistentVolumeClaim& claim) {
   in.object([&](std::string_view field) {
     if (field == "volumeName") in.read(claim.volume);
@@ -16,6 +21,7 @@ void read_claim_spec(Cursor& in, PersistentVolumeClaim& claim) {
       claim.has_class = true;
       in.read(claim.storage_class);
     }
+    if (field == "volumeMode") read_mode(in, claim.volume_mode);
     if (field == "accessModes") in.read(claim.access_modes);
     if (field == "selector") read(in, claim.selector);
     if (field == "resources")
@@ -28,6 +34,7 @@ void read_claim_spec(Cursor& in, PersistentVolumeClaim& claim) {
 void read_volume_spec(Cursor& in, PersistentVolume& volume) {
   in.object([&](std::string_view field) {
     if (field == "storageClassName") in.read(volume.storage_class);
+    if (field == "volumeMode") read_mode(in, volume.volume_mode);
     if (field == "accessModes") in.read(volume.access_modes);
     if (field == "capacity") read_size(in, volume.size);
     if (field == "claimRef")

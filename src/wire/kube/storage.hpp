@@ -8,6 +8,9 @@ namespace gs::kube {
 
 inline constexpr const char* kSelectedNodeAnnotation = "volume.kubernetes.io/selected-node";
 
+// volumeMode, where none is given. Any other word is compared as it stands.
+inline constexpr const char* kFilesystemMode = "Filesystem";
+
 struct PersistentVolumeClaim {
   Meta meta;
   std::string volume;         // empty: not bound
@@ -15,6 +18,7 @@ struct PersistentVolumeClaim {
   bool has_class = false;
   bool bound = false;  // phase
   bool lost = false;   // its volume is gone
+  std::string volume_mode = kFilesystemMode;
   std::vector<std::string> access_modes;
   Quantity size;
   std::optional<LabelSelector> selector;
@@ -26,6 +30,7 @@ struct PersistentVolume {
   std::string storage_class;
   std::string claim_namespace, claim_name, claim_uid;  // claimRef
   std::string phase;                                   // "Available", "Bound", ...
+  std::string volume_mode = kFilesystemMode;
   std::vector<std::string> access_modes;
   Quantity size;
   std::optional<std::vector<NodeTerm>> nodes;  // nodeAffinity.required: any of these
