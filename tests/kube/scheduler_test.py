@@ -5,6 +5,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
@@ -209,6 +210,73 @@ def schedulers_without_leader_election_never_give_a_gpu_twice():
     no_leases()
     for one in others:
         one.program.stop()
+
+
+def lead_of(name):
+    return (cluster().find(f"{LEASES}/{name}") or {"spec": {}})["spec"].get("holderIdentity")
+
+
+def of_scheduler(name, gpus, scheduler_name, annotations=None):
+    return pod(name, gpus, annotations, schedulerName=scheduler_name)
+
+
+@test
+def schedulers_of_different_names_lead_side_by_side():
+    scheduler()
+    other = start_scheduler("other", "--scheduler-name", "team-b")
+    check(scheduler().readiness()["leads"], "both lead")
+    check(lead_of("gpu-scheduler") and lead_of("team-b"), "each has a Lease")
+    check(lead_of("gpu-scheduler") != lead_of("team-b"), "not the same one leads")
+    names = [f"side-{i}" for i in range(3 * GPUS)]
+    create(*(of_scheduler(name, 1, ("gpu-scheduler", "team-b")[i % 2]) for i, name in enumerate(names)))
+    for name in names:
+        bound(name)
+    equal(len(set(given())), 3 * GPUS, "different GPUs")
+    wait_for(lambda: len(gpu_leases()) == 3 * GPUS, "every GPU that is given out has its lease")
+    third = start_scheduler("third", "--scheduler-name", "team-b", ready=False)
+    wait_for(lambda: third.readiness() == {"ready": True, "leads": False}, "of the same name one stands by")
+    third.program.stop()
+    delete(*names)
+    no_leases()
+    other.program.stop()
+
+
+@test
+def a_claim_hears_from_the_scheduler_of_its_pods_alone():
+    scheduler()
+    other = start_scheduler("other", "--scheduler-name", "team-b")
+    cluster().request("POST", CLAIMS, {
+        "apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim", "metadata": {"name": "theirs"},
+        "spec": {"devices": {"count": 1, "exclusivity": "Exclusive"}}})
+    create(of_scheduler("user", 0, "team-b", {"gpu.scheduling/claim": "theirs"}))
+    bound("user")
+    before = cluster().wait_until(f"{CLAIMS}/theirs", lambda one: one.get("status", {}).get("phase") == "Bound",
+                                  "the claim is bound")
+    time.sleep(3)  # so long nobody contradicts
+    equal(cluster().get(f"{CLAIMS}/theirs")["metadata"]["resourceVersion"],
+          before["metadata"]["resourceVersion"])
+    delete("user")
+    cluster().wait_until(f"{CLAIMS}/theirs", lambda one: one["status"]["phase"] == "Pending",
+                         "the claim is free again")
+    cluster().request("DELETE", f"{CLAIMS}/theirs")
+    no_leases()
+    other.program.stop()
+
+
+@test
+def schedulers_of_different_names_that_are_told_one_lease_share_the_lead():
+    scheduler()
+    flags = ("--scheduler-name", "team-b", "--leader-elect-lease", "gpu-scheduler")
+    other = start_scheduler("other", *flags, ready=False)
+    wait_for(lambda: other.readiness() == {"ready": True, "leads": False}, "it stands by")
+    other.program.stop()
+
+
+@test
+def a_lease_that_looks_like_that_of_a_gpu_is_refused():
+    done = subprocess.run([BINARY, "kube", "--leader-elect-lease", "gpu-node-0-1"], capture_output=True,
+                          text=True, timeout=30)
+    check(done.returncode != 0 and "the lease of a GPU" in done.stderr, done)
 
 
 if __name__ == "__main__":

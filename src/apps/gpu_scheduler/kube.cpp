@@ -39,6 +39,7 @@ struct Flags {
   bool leader_elect = true;
   bool leases = true;
   std::string lease_namespace;
+  std::string leader_lease;
   std::string bind = "127.0.0.1";
   std::uint16_t port = 8080;
   LogFlags log;
@@ -97,8 +98,13 @@ Status Kube::read_config() {
   }
   if (!flags_.scheduler_names.empty()) config_.scheduler_names = flags_.scheduler_names;
   if (!flags_.lease_namespace.empty()) config_.lease_namespace = flags_.lease_namespace;
+  if (!flags_.leader_lease.empty()) config_.leader_lease = flags_.leader_lease;
   config_.leases = config_.leases && flags_.leases;
   config_.device_naming = flags_.device_naming.value_or(config_.device_naming);
+  if (!flags_.leader_elect) return ok_status();
+  Result<std::string> lease = kube::leader_lease_of(config_);
+  if (!lease) return lease.error();
+  config_.leader_lease = std::move(*lease);
   return ok_status();
 }
 
@@ -120,7 +126,7 @@ Status Kube::start() {
 void Kube::make_elector() {
   kube::ElectorOptions options;
   options.name_space = config_.lease_namespace;
-  options.name = "gpu-scheduler";
+  options.name = config_.leader_lease;
   options.identity = identity_;
   elector_ = std::make_unique<kube::Elector>(
       *api_, std::move(options),
@@ -336,6 +342,13 @@ void add_kube(CLI::App& app, int& exit_code) {
   add_device_naming_flag(*command, flags->device_naming);
   command->add_flag("--leader-elect,!--no-leader-elect", flags->leader_elect,
                     "One of several schedulers leads, the others stand by (default)");
+  command
+      ->add_option("--leader-elect-lease", flags->leader_lease,
+                   "The Lease by which one leads (called like the first scheduler name)")
+      ->check([](const std::string& name) {
+        const Status status = kube::check_leader_lease(name);
+        return status ? std::string{} : status.error().message;
+      });
   command->add_flag("--leases,!--no-leases", flags->leases,
                     "A Lease for every GPU that is given out (default)");
   command->add_option("--lease-namespace", flags->lease_namespace,

@@ -9,9 +9,10 @@ namespace {
 constexpr const char* kControllerPort = "8081";  // 8080 is the scheduler's
 
 // `serve` has none of these.
-constexpr std::array<std::string_view, 7> kOnlyKube = {
-    "--kubeconfig",      "--context",         "--scheduler-name", "--leader-elect",
-    "--no-leader-elect", "--lease-namespace", "--no-leases"};
+constexpr std::array<std::string_view, 8> kOnlyKube = {"--kubeconfig",      "--context",
+                                                       "--scheduler-name",  "--leader-elect",
+                                                       "--no-leader-elect", "--leader-elect-lease",
+                                                       "--lease-namespace", "--no-leases"};
 
 std::string_view flag_of(std::string_view argument) {
   return argument.substr(0, argument.find('='));

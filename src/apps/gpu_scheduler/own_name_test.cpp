@@ -23,6 +23,8 @@ TEST(OwnName, scheduler_serves_unless_it_is_told_of_kubernetes) {
   EXPECT_EQ(by_name("./bin/scheduler",
                     {"--kubeconfig=config", "--scheduler-name=topology-aware-scheduler"}),
             (Words{"kube", "--kubeconfig=config", "--scheduler-name=topology-aware-scheduler"}));
+  EXPECT_EQ(by_name("scheduler", {"--leader-elect-lease=x"}),
+            (Words{"kube", "--leader-elect-lease=x"}));
   EXPECT_EQ(by_name("scheduler", {"--port", "1", "--scheduler-name", "x"}),
             (Words{"kube", "--port", "1", "--scheduler-name", "x"}));
 }

@@ -55,7 +55,7 @@ struct DeskOptions {
   std::vector<std::string> scheduler_names = {"gpu-scheduler", "topology-aware-scheduler"};
   DeviceNaming naming = DeviceNaming::Index;
   bool leases = true;
-  bool alone = false;  // leader election is on: nobody but us gives out GPUs
+  bool alone = false;  // leader election is on: nobody but us works on our pods
   // A gang's place is kept so long for a pod that its controller has to make anew.
   Duration member_timeout = seconds(60);
   // Somebody else's lease on a pod that is not bound is broken after so long.
@@ -426,6 +426,7 @@ class Desk {
   void tell_claims();
   void tell_claim(const ClaimKey& key);
   ClaimStatus claim_status(const ClaimRecord& claim) const;
+  bool is_told_by_another(const ClaimKey& key) const;
 
   DeskOptions options_;
   AskOf ask_of_;

@@ -152,8 +152,9 @@ void Desk::order_lease_gone(LeaseRecord& lease, const std::string& uid) {
     lease.ordered = now_;
     return;
   }
-  // Nobody else works beside us, or the one who did has had time enough.
-  const bool patient = options_.alone || now_ >= lease.seen + options_.lease_patience;
+  // Nobody else works on our pods, or the one who did has had time enough.
+  const bool patient =
+      (options_.alone && pod->second.ours) || now_ >= lease.seen + options_.lease_patience;
   if (!patient) return;
   orders_.emplace_back(Break{lease.node, lease.gpu, name_of(pod->second.pod)});
   lease.ordered = now_;

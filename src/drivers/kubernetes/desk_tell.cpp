@@ -3,6 +3,7 @@
 
 #include "drivers/kubernetes/desk.hpp"
 #include "engine/clock_text.hpp"
+#include "wire/kube/names.hpp"
 
 namespace gs::kube {
 namespace {
@@ -117,10 +118,22 @@ void Desk::tell_claim(const ClaimKey& key) {
   const ClaimStatus& expected = claim.status.expected(now_);
   if (claim.pods.empty() && expected.phase == ClaimPhase::None) return;  // nobody has used it yet
   ClaimStatus status = claim_status(claim);
-  if (expected == status) return;
+  if (expected == status || (claim.pods.empty() && is_told_by_another(key))) return;
   claim.status.tell(status, now_);
   claim_looks_.emplace(*claim.status.look_again(), key);  // it may be refused, or be lost
   orders_.emplace_back(TellClaim{key.first, key.second, std::move(status)});
+}
+
+// Whether a pod of another scheduler uses it, which says itself what has become of it: two that
+// contradict each other would never end.
+bool Desk::is_told_by_another(const ClaimKey& key) const {
+  return std::any_of(pods_.begin(), pods_.end(), [&](const auto& pod) {
+    const PodRecord& record = pod.second;
+    if (record.ours || record.gone || record.pod.ended() || record.pod.meta.ns != key.first)
+      return false;
+    const std::string* claim = record.pod.meta.annotation(kClaimAnnotation);
+    return claim != nullptr && *claim == key.second;
+  });
 }
 
 ClaimStatus Desk::claim_status(const ClaimRecord& claim) const {

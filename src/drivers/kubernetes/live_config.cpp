@@ -21,7 +21,8 @@ std::string exceptions(const SchedulerConfig& said, const SchedulerConfig& holds
       {is_missed(&Config::device_naming, said, holds),
        "deviceNaming (--device-naming counts more)"},
       {is_missed(&Config::leases, said, holds), "leases (with a restart only)"},
-      {is_missed(&Config::lease_namespace, said, holds), "leaseNamespace (with a restart only)"}};
+      {is_missed(&Config::lease_namespace, said, holds), "leaseNamespace (with a restart only)"},
+      {is_missed(&Config::leader_lease, said, holds), "leaderElectLease (with a restart only)"}};
   std::string text;
   for (const auto& [missed, words] : fields)
     if (missed) text.append(text.empty() ? ", except for " : ", ").append(words);
@@ -47,6 +48,7 @@ SchedulerConfig LiveConfig::in_force() const {
   SchedulerConfig config = known_.begin()->second;
   config.leases = base_.leases;
   config.lease_namespace = base_.lease_namespace;
+  config.leader_lease = base_.leader_lease;
   if (given_.scheduler_names) config.scheduler_names = base_.scheduler_names;
   if (given_.device_naming) config.device_naming = base_.device_naming;
   return config;

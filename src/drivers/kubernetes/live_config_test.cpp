@@ -71,11 +71,12 @@ TEST(LiveConfig, what_is_not_taken_of_an_object_is_named) {
   SchedulerConfig config = with_name("other");
   config.device_naming = DeviceNaming::Uuid;
   config.lease_namespace = "elsewhere";
+  config.leader_lease = "another";
   live.put(ConfigSource::SchedulerConfig, config);
   EXPECT_EQ(live.standing(ConfigSource::SchedulerConfig).words,
             "in force, except for schedulerNames (--scheduler-name counts more), deviceNaming "
             "(--device-naming counts more), leases (with a restart only), leaseNamespace (with a "
-            "restart only)");
+            "restart only), leaderElectLease (with a restart only)");
   live.put(ConfigSource::SchedulerConfig, SchedulerConfig{});
   EXPECT_EQ(live.standing(ConfigSource::SchedulerConfig).words, "in force");
 }

@@ -14,6 +14,30 @@ constexpr std::pair<const char*, Strategy> kStrategies[] = {
     {"consolidated", Strategy::Consolidated},
     {"distributed", Strategy::Distributed}};
 
+constexpr std::size_t kMaxName = 253;
+
+bool is_word_character(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+
+// What a name of an object may be: words with '-' in them, separated by '.'.
+bool is_object_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxName) return false;
+  char before = '.';
+  for (const char c : name) {
+    if (!is_word_character(c) && !(c == '-' && before != '.') &&
+        !(c == '.' && is_word_character(before)))
+      return false;
+    before = c;
+  }
+  return is_word_character(before);
+}
+
+// gpu-{node}-{id}: who finds its name taken by an election believes that the GPU is.
+bool is_like_gpu_lease(std::string_view name) {
+  const std::size_t end = name.find_last_not_of("0123456789");
+  return name.starts_with("gpu-") && end != std::string_view::npos && end + 1 < name.size() &&
+         end > 3 && name[end] == '-';
+}
+
 void read_weights(ObjectReader& in, ScoringWeights& weights) {
   const std::pair<const char*, double*> fields[] = {
       {"resourceAvailability", &weights.resource_availability},
@@ -82,6 +106,15 @@ void read_switches(ObjectReader& in, Config& config) {
   in.optional("maxQueue", config.max_queue);
 }
 
+void read_leases(ObjectReader& in, SchedulerConfig& config) {
+  in.optional("leases", config.leases);
+  if (in.optional("leaseNamespace", config.lease_namespace) && config.lease_namespace.empty())
+    in.fail("leaseNamespace", "must not be empty");
+  if (!in.optional("leaderElectLease", config.leader_lease)) return;
+  if (const Status status = check_leader_lease(config.leader_lease); !status)
+    in.fail("leaderElectLease", status.error().message);
+}
+
 void read_spec(ObjectReader& in, SchedulerConfig& config) {
   in.object("scoringWeights",
             [&](ObjectReader& inner) { read_weights(inner, config.engine.weights); });
@@ -92,9 +125,20 @@ void read_spec(ObjectReader& in, SchedulerConfig& config) {
   if (in.optional("schedulerNames", config.scheduler_names) && config.scheduler_names.empty())
     in.fail("schedulerNames", "must name at least one scheduler");
   in.one_of("deviceNaming", config.device_naming, kDeviceNamings);
-  in.optional("leases", config.leases);
-  if (in.optional("leaseNamespace", config.lease_namespace) && config.lease_namespace.empty())
-    in.fail("leaseNamespace", "must not be empty");
+  read_leases(in, config);
+}
+
+// Its namespace is not taken: there lie the leases of GPUs, too.
+Status read_election(const Json& json, SchedulerConfig& config) {
+  const auto election = json.find("leaderElection");
+  if (election == json.end() || !election->is_object()) return ok_status();
+  const auto name = election->find("resourceName");
+  if (name == election->end() || !name->is_string()) return ok_status();
+  config.leader_lease = name->get<std::string>();
+  if (config.leader_lease.empty()) return ok_status();
+  if (const Status status = check_leader_lease(config.leader_lease); !status)
+    return invalid("leaderElection.resourceName " + status.error().message);
+  return ok_status();
 }
 
 // The configuration of a stock scheduler: its profiles name the schedulers; plugins are our own.
@@ -118,6 +162,7 @@ Result<SchedulerConfig> read_profiles(const Json& json) {
     }
   if (config.scheduler_names.empty())
     return invalid("profiles must name at least one scheduler, in schedulerName");
+  if (const Status status = read_election(json, config); !status) return status.error();
   return config;
 }
 
@@ -163,6 +208,23 @@ SchedulerConfig::SchedulerConfig()
              {"leaf",
               {"topology.scheduler/leaf", "topology.kubernetes.io/leaf",
                "network.topology.nvidia.com/leaf", "topology.kubernetes.io/rack"}}} {}
+
+Status check_leader_lease(const std::string& name) {
+  if (!is_object_name(name))
+    return invalid("must be lower-case letters, digits, '-' and '.', got '" + name + "'");
+  if (is_like_gpu_lease(name))
+    return invalid("must not look like the lease of a GPU, gpu-NODE-ID, got '" + name + "'");
+  return ok_status();
+}
+
+Result<std::string> leader_lease_of(const SchedulerConfig& config) {
+  if (!config.leader_lease.empty()) return config.leader_lease;
+  std::string name = config.scheduler_names.front();
+  if (is_like_gpu_lease(name)) name += ".leader";
+  if (is_object_name(name)) return name;
+  return invalid("a Lease can't be called like the scheduler, '" + config.scheduler_names.front() +
+                 "': name one with --leader-elect-lease");
+}
 
 Result<SchedulerConfig> decode_scheduler_config(std::string_view json) {
   const Result<Json> parsed = parse_json(json);

@@ -37,6 +37,7 @@ struct SchedulerConfig {
   std::vector<NamedDomain> domains;
   bool leases = true;
   std::string lease_namespace = "gpu-scheduler";
+  std::string leader_lease;  // by which one of several leads; empty: called like the first name
   DeviceNaming device_naming = DeviceNaming::Index;
 
   SchedulerConfig();  // levels spine and leaf
@@ -47,6 +48,12 @@ Result<SchedulerConfig> decode_scheduler_config(std::string_view json);
 Result<SchedulerConfig> scheduler_config_of_yaml(std::string_view yaml);
 // Out of data["config.yaml"], or of the only entry.
 Result<SchedulerConfig> scheduler_config_of_map(std::string_view config_map);
+
+// Whether a Lease of the election may be called so: it must not look like that of a GPU.
+Status check_leader_lease(const std::string& name);
+// The Lease by which these schedulers elect who leads. Those of other names have another one, so
+// that both lead; those that share a name must share the Lease too.
+Result<std::string> leader_lease_of(const SchedulerConfig& config);
 
 // Where a node lies, outermost first; empty where nothing is known of it. A domain that is written
 // down counts more than labels. A level without a label is named "-" where one further in has one,

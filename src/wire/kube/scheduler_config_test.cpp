@@ -91,6 +91,62 @@ TEST(SchedulerConfig, is_refused_with_field_and_rule) {
             "the ConfigMap must have an entry config.yaml with a SchedulerConfig");
 }
 
+std::string lease_of(const std::string& spec) {
+  const auto config = scheduler_config_of_yaml(
+      "apiVersion: topology.scheduler/v1alpha1\nkind: SchedulerConfig\nspec: " + spec);
+  if (!config) return config.error().message;
+  const auto lease = leader_lease_of(*config);
+  return lease ? *lease : lease.error().message;
+}
+
+TEST(LeaderLease, is_called_like_the_first_name_unless_another_is_given) {
+  EXPECT_EQ(lease_of("{}"), "gpu-scheduler");
+  EXPECT_EQ(lease_of("{schedulerNames: [team-b, gpu-scheduler]}"), "team-b");
+  EXPECT_EQ(lease_of("{schedulerNames: [team-b], leaderElectLease: both.teams}"), "both.teams");
+  EXPECT_EQ(lease_of("{schedulerNames: [Team_B]}"),
+            "a Lease can't be called like the scheduler, 'Team_B': name one with "
+            "--leader-elect-lease");
+  EXPECT_EQ(lease_of("{schedulerNames: [Team_B], leaderElectLease: team-b}"), "team-b");
+}
+
+TEST(LeaderLease, is_never_called_like_that_of_a_gpu) {
+  EXPECT_EQ(lease_of("{schedulerNames: [gpu-scheduler-2]}"), "gpu-scheduler-2.leader");
+  EXPECT_EQ(lease_of("{schedulerNames: [gpu-2]}"), "gpu-2");
+  EXPECT_EQ(lease_of("{schedulerNames: [gpu-scheduler-v2]}"), "gpu-scheduler-v2");
+  EXPECT_EQ(lease_of("{schedulerNames: [team-2]}"), "team-2");
+  EXPECT_EQ(error_of("{leaderElectLease: gpu-node-a-0}"),
+            "spec.leaderElectLease must not look like the lease of a GPU, gpu-NODE-ID, got "
+            "'gpu-node-a-0'");
+}
+
+TEST(LeaderLease, is_the_name_of_an_object) {
+  for (const char* name : {"a", "a-b.c", "0", "a--b"})
+    EXPECT_TRUE(check_leader_lease(name).ok()) << name;
+  const std::string longest(253, 'a');
+  EXPECT_TRUE(check_leader_lease(longest).ok());
+  for (const std::string& name :
+       {std::string(), longest + "a", std::string("A"), std::string("-a"), std::string("a-"),
+        std::string("a..b"), std::string("a.-b"), std::string("a-.b"), std::string("a/b")})
+    EXPECT_FALSE(check_leader_lease(name).ok()) << name;
+  EXPECT_EQ(error_of("{leaderElectLease: ''}"),
+            "spec.leaderElectLease must be lower-case letters, digits, '-' and '.', got ''");
+}
+
+TEST(LeaderLease, of_a_stock_scheduler_is_its_resource) {
+  const std::string head =
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+      "profiles: [{schedulerName: mine}]\nleaderElection: ";
+  const auto config = scheduler_config_of_yaml(
+      head + "{leaderElect: true, resourceName: ours, resourceNamespace: kube-system}\n");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(*leader_lease_of(*config), "ours");
+  EXPECT_EQ(config->lease_namespace, "gpu-scheduler");
+  EXPECT_EQ(*leader_lease_of(*scheduler_config_of_yaml(head + "{}\n")), "mine");
+  EXPECT_EQ(scheduler_config_of_yaml(head + "{resourceName: Ours}\n").error().message,
+            "leaderElection.resourceName must be lower-case letters, digits, '-' and '.', got "
+            "'Ours'");
+}
+
 TEST(NetworkPath, comes_from_labels) {
   const SchedulerConfig config;
   Meta node;
