@@ -7,6 +7,7 @@ namespace gs::kube {
 inline constexpr const char* kClaimAnnotation = "gpu.scheduling/claim";
 inline constexpr const char* kGangAnnotation = "gpu.scheduling/gang";  // "true", or a gang's name
 inline constexpr const char* kGangSizeAnnotation = "gpu.scheduling/gang-size";
+inline constexpr const char* kRuntimeAnnotation = "gpu.scheduling/expected-runtime";
 inline constexpr const char* kMapAnnotation = "gpu-scheduling-map";
 inline constexpr const char* kTopologyPrefix = "topology.scheduler/";
 inline constexpr const char* kPreferredDomainAnnotation = "topology.scheduler/preferred-domain";

@@ -1,6 +1,7 @@
 #include "wire/kube/pod.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "wire/kube/condition.hpp"
@@ -164,6 +165,8 @@ void read_spec(Cursor& in, Pod& pod, OwnVolumes& own) {
       read_affinity(in, pod);
     else if (field == "terminationGracePeriodSeconds")
       in.read(pod.grace_s);
+    else if (field == "activeDeadlineSeconds")
+      read_deadline(in, pod.deadline);
   });
 }
 
@@ -240,6 +243,15 @@ void read(Cursor& in, ResourceList& list) {
     if (amount->is_negative()) return in.fail("must not be negative");
     list.push_back({std::string(name), *amount});
   });
+}
+
+// A Job may be given none at all.
+void read_deadline(Cursor& in, std::optional<Duration>& deadline) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (in.next() == 'n') return in.skip();
+  std::int64_t given = 0;
+  in.read(given);
+  deadline = seconds(std::clamp<std::int64_t>(given, 1, kMost));
 }
 
 bool conflict(const HostPort& a, const HostPort& b) {

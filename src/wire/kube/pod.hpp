@@ -106,6 +106,7 @@ struct Pod {
   std::vector<std::string> gates;          // schedulingGates
   std::vector<std::string> device_claims;  // resourceClaims of dynamic resource allocation
   std::int64_t grace_s = 30;
+  std::optional<Duration> deadline;  // activeDeadlineSeconds
   // status
   PodPhase phase = PodPhase::Pending;
   std::string nominated_node;
@@ -128,5 +129,6 @@ void read(Cursor& in, Pod& pod);
 void read(Cursor& in, NodeTerm& term);
 void read_affinity(Cursor& in, Pod& pod);
 void read_spread(Cursor& in, TopologySpread& spread);
+void read_deadline(Cursor& in, std::optional<Duration>& deadline);  // at least a second
 
 }  // namespace gs::kube

@@ -5,6 +5,7 @@
 #include "base/gpu_mask.hpp"
 #include "wire/kube/names.hpp"
 #include "wire/kube/pod_resources.hpp"
+#include "wire/kube/runtime.hpp"
 
 namespace gs::kube {
 namespace {
@@ -153,6 +154,9 @@ Result<TaskReading> task_request(const Pod& pod, const RequestContext& context) 
   if (!limits) return limits.error();
   const Result<TopologyAsk> ask = read_topology_ask(pod.meta, context.owners);
   if (!ask) return ask.error();
+  // Of one that runs already it is too late to refuse it.
+  if (const auto runtime = expected_runtime(pod, context.owners); !runtime && pod.node_name.empty())
+    return runtime.error();
   reading.request.resources = limits->resources;
   add_node_rules(pod, reading.request);
   if (const Status status = add_devices(*limits, context, reading.request); !status)

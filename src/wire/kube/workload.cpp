@@ -22,6 +22,7 @@ struct Counts {
   std::int64_t inner = 0;  // pods of all parts together
   bool parts = false;
   bool changes = false;  // somebody else says how many they are
+  std::optional<Duration> deadline;
 };
 
 void read(Cursor& in, std::optional<int>& out) {
@@ -85,6 +86,11 @@ void read_counts(Cursor& in, Counts& counts) {
     if (field == "parallelism") read(in, counts.parallelism);
     if (field == "completions") read(in, counts.completions);
     if (field == "enableInTreeAutoscaling") in.read(counts.changes);
+    if (field == "activeDeadlineSeconds") read_deadline(in, counts.deadline);
+    if (field == "runPolicy")  // of Kubeflow's
+      in.object([&](std::string_view inner) {
+        if (inner == "activeDeadlineSeconds") read_deadline(in, counts.deadline);
+      });
     const bool jobs = field == "replicatedJobs";
     const bool specs = field.ends_with("ReplicaSpecs");
     const bool head = field == "headGroupSpec", workers = field == "workerGroupSpecs";
@@ -146,6 +152,7 @@ Result<Workload> decode_workload(std::string_view text, std::string_view kind) {
   });
   if (const Status status = in.finish(); !status) return status.error();
   workload.pods = pods_together(workload.kind, counts);
+  workload.deadline = counts.deadline;
   return workload;
 }
 

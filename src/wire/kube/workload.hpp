@@ -23,6 +23,7 @@ struct Workload {
   Meta meta;
   std::string kind;
   std::optional<int> pods;  // that run together: parallelism or replicas; nullopt: it does not say
+  std::optional<Duration> deadline;  // activeDeadlineSeconds, from when it started
 };
 
 // `kind` counts where the object has none of its own, as items of lists do.
