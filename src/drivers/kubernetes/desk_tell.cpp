@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "drivers/kubernetes/desk.hpp"
-#include "engine/clock_text.hpp"
 #include "wire/kube/names.hpp"
 
 namespace gs::kube {
@@ -69,8 +68,6 @@ Tell Desk::words_for(const PodRecord& record) {
   if (!known) return words;
   words.message = known->why ? known->why->sentence : "waits for its turn";
   if (const std::string rules = rule_words(record); !rules.empty()) words.message += "; " + rules;
-  if (known->expected_start)
-    words.message += "; expected start " + clock_text(*known->expected_start);
   return words;
 }
 

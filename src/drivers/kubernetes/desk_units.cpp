@@ -20,6 +20,10 @@ Job Desk::job_of(const Unit& unit, const PodRecord& first) const {
   job.tenant = first.ask.tenant;
   job.priority = first.ask.priority;
   job.submitted = first.pod.meta.created;
+  // Never max_runtime: the engine would evict for it, and a deadline is the kubelet's to keep.
+  for (const Slot& slot : unit.slots)
+    if (const auto it = pods_.find(slot.pod); it != pods_.end())
+      job.expected_runtime = std::max(job.expected_runtime, it->second.ask.expected_runtime);
   // Room that is made for a gang may turn out to be where its rules forbid it to lie. And whoever
   // looks for company, or counts others, would find itself without them where it evicts them.
   const bool ruled_gang =

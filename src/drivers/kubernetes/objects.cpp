@@ -6,6 +6,7 @@
 #include "wire/kube/gang.hpp"
 #include "wire/kube/names.hpp"
 #include "wire/kube/node_model.hpp"
+#include "wire/kube/runtime.hpp"
 #include "wire/kube/task_request.hpp"
 
 namespace gs::kube {
@@ -43,7 +44,7 @@ std::string counted_among(const Pod& pod, const Owners& owners) {
 
 // What pods read of it; its status changes with each of them.
 bool says_the_same(const Workload& a, const Workload& b) {
-  return a.pods == b.pods && a.meta.annotations == b.meta.annotations &&
+  return a.pods == b.pods && a.deadline == b.deadline && a.meta.annotations == b.meta.annotations &&
          a.meta.owners == b.meta.owners;
 }
 
@@ -81,6 +82,8 @@ PodAsk Objects::ask(const Pod& pod) {
   of_pod_[uid].ns = pod.meta.ns;
   ask.tenant = tenant_of(namespace_of(pod), tenants_);
   const auto [owners, unseen] = makers_of(pod);
+  // A wrong one is told with the request.
+  if (const auto runtime = expected_runtime(pod, owners)) ask.expected_runtime = *runtime;
   const GpuClaim* claim = nullptr;
   std::optional<MapEntry> pin;
   std::string pin_group;
@@ -161,9 +164,7 @@ bool Objects::find_gang(const Pod& pod, const GpuClaim* claim, const Owners& own
   const Result<GangAsk> gang =
       gang_ask(**name, group == groups_.end() ? nullptr : &group->second, pod.meta, owners);
   if (!gang) return waits(ask, "InvalidGang", gang.error().message);
-  if (!gang->size)
-    return waits(ask, "GangSizeUnknown",
-                 "the size of gang " + **name + " is not known: " + gang->size_from);
+  if (!gang->size) return waits(ask, "GangSizeUnknown", gang->size_from);
   ask.gang = pod.meta.ns + "/" + gang->name;
   ask.gang_size = *gang->size;
   ask.gang_owner = counted_among(pod, owners);

@@ -106,10 +106,34 @@ TEST(Objects, a_gang_has_a_size_or_waits) {
   Pod one = pod("a");
   set_label(one.meta.annotations, kGangAnnotation, "ring");
   EXPECT_EQ(objects.ask(one).reason, "GangSizeUnknown");
+  EXPECT_EQ(objects.ask(one).waits_for,
+            "the size of gang 'ring' is not known: create a PodGroup 'ring' with minMember, or set "
+            "the annotation gpu.scheduling/gang-size on its pods");
   set_label(one.meta.annotations, kGangSizeAnnotation, "4");
   const PodAsk ask = objects.ask(one);
   EXPECT_EQ(ask.gang, "ml/ring");
   EXPECT_EQ(ask.gang_size, 4);
+}
+
+TEST(Objects, a_pod_runs_as_long_as_it_or_its_job_says) {
+  Objects objects{SchedulerConfig{}};
+  Pod one = pod("a");
+  EXPECT_FALSE(objects.ask(one).expected_runtime.has_value());
+  one.meta.owners = {{"batch/v1", "Job", "train", "uid-train", true}};
+  Workload job = workload("Job", "train");
+  (void)objects.put(job);
+  EXPECT_FALSE(objects.ask(one).expected_runtime.has_value());
+  job.deadline = hours(1);
+  EXPECT_EQ(objects.put(job), Uids{"uid-a"}) << "the deadline counts";
+  EXPECT_EQ(objects.ask(one).expected_runtime, hours(1));
+  set_label(one.meta.annotations, kRuntimeAnnotation, "30m");
+  EXPECT_EQ(objects.ask(one).expected_runtime, minutes(30));
+  set_label(one.meta.annotations, kRuntimeAnnotation, "half an hour");
+  const PodAsk wrong = objects.ask(one);
+  EXPECT_EQ(wrong.reason, "InvalidRequest");
+  EXPECT_NE(wrong.waits_for.find("got 'half an hour'"), std::string::npos) << wrong.waits_for;
+  one.node_name = "n1";
+  EXPECT_EQ(objects.ask(one).waits_for, "") << "it runs already";
 }
 
 TEST(Objects, replicas_get_the_lowest_free_line_of_their_map) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "base/time.hpp"
 #include "model/job.hpp"
 
 namespace gs::kube {
@@ -35,7 +37,8 @@ struct PodAsk {
   std::string tenant;
   int priority = 0;  // the engine's
   bool may_preempt = true;
-  std::string gang;  // "namespace/name"; empty: the pod goes by itself
+  std::optional<Duration> expected_runtime;  // nullopt: nobody knows
+  std::string gang;                          // "namespace/name"; empty: the pod goes by itself
   int gang_size = 0;
   std::string gang_owner;  // uid of what makes the gang's pods; empty: nothing does
   TopologyWish topology;   // of the whole gang

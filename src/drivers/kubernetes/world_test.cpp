@@ -11,6 +11,7 @@
 #include "wire/kube/names.hpp"
 #include "wire/kube/pod_resources.hpp"
 #include "wire/kube/quantity.hpp"
+#include "wire/kube/runtime.hpp"
 
 namespace gs::kube {
 namespace {
@@ -46,6 +47,7 @@ PodAsk ask_of(const Pod& pod) {
   PodAsk ask;
   ask.tenant = "team";
   ask.priority = 10'000 + pod.priority;
+  if (const auto runtime = expected_runtime(pod, {})) ask.expected_runtime = *runtime;
   if (pod.meta.annotation(kTestClaimGone) != nullptr) {
     ask.waits_for = "its claim does not exist";
     return ask;
