@@ -334,7 +334,7 @@ def pod_groups_say_how_large_a_gang_is():
             for kind, pairs in meta.items():
                 member["metadata"][kind].update(pairs)
         create(*members[:2])
-        waits(names[0], "size of gang trio is not known")
+        waits(names[0], "the size of gang 'trio' is not known")
         path = install(group, version)
         cluster().request("POST", path, {"apiVersion": f"{group}/{version}", "kind": "PodGroup",
                                          "metadata": {"name": "trio"}, "spec": {"minMember": 3}})

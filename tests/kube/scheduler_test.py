@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`gpu-scheduler kube` on a real control plane: from a pod to its GPUs, leases and words, and back."""
 
+import datetime
 import json
 import pathlib
 import subprocess
@@ -90,6 +91,57 @@ def what_does_not_fit_is_told_why():
     told = cluster().kubectl("describe", "pod", "large").out
     check("FailedScheduling" in told, told)
     delete("large")
+
+
+def expected_start(text):
+    """Of a message that says it once."""
+    equal(text.count("expected start "), 1, text)
+    return datetime.datetime.strptime(text.split("expected start ")[1][:20] + "+0000",
+                                      "%Y-%m-%d %H:%M:%SZ%z")
+
+
+@test
+def who_waits_is_told_when_it_starts():
+    hour = {"gpu.scheduling/expected-runtime": "1h"}
+    running = [pod("hour-0", GPUS, hour), pod("hour-1", GPUS, hour),
+               pod("limited", GPUS, activeDeadlineSeconds=600)]
+    create(*running)
+    for one in running:
+        bound(one["metadata"]["name"])
+    create(pod("next", GPUS))
+    wait_for(lambda: "; expected start " in (condition("next") or {}).get("message", ""),
+             "it is told when it starts")
+    said = condition("next")
+    equal((said["status"], said["reason"]), ("False", "Unschedulable"))
+    ahead = (expected_start(said["message"]) - datetime.datetime.now(datetime.timezone.utc)).total_seconds()
+    check(0 < ahead <= 601, f"limited ends within 10 minutes, not {ahead} s: {said['message']}")
+    expected_start(explain("next")["why"]["sentence"])
+    check(explain("next")["expected_start"], "and /explain has it")
+
+    def events():
+        return [line for line in cluster().kubectl("describe", "pod", "next").out.splitlines()
+                if "FailedScheduling" in line and "; expected start " in line]
+    wait_for(events, "an event says it")
+    expected_start(events()[0])
+    delete("limited")
+    bound("next")
+    delete("hour-0", "hour-1", "next")
+    no_leases()
+
+
+@test
+def a_runtime_that_can_not_be_read_is_told():
+    create(pod("vague", 1, {"gpu.scheduling/expected-runtime": "soon"}))
+    wait_for(lambda: condition("vague"), "the pod has a condition")
+    said = condition("vague")
+    equal((said["status"], said["reason"]), ("False", "InvalidRequest"))
+    check("gpu.scheduling/expected-runtime must be a time such as 90m" in said["message"]
+          and "got 'soon'" in said["message"], said["message"])
+    cluster().patch(f"{PODS}/vague", {"metadata": {"annotations": {
+        "gpu.scheduling/expected-runtime": "90m"}}})
+    bound("vague")
+    delete("vague")
+    no_leases()
 
 
 def cli(*words, port=None):
