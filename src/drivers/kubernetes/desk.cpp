@@ -87,11 +87,12 @@ Status Desk::configure(const Config& config, std::vector<std::string> levels,
 
 bool Desk::wants_cycle() const {
   return synced_ &&
-         (engine_->needs_tick(now_) || turned_back_ > 0 || !dirty_nodes_.empty() ||
+         (engine_->needs_tick(now_) || plan_is_old_ || turned_back_ > 0 || !dirty_nodes_.empty() ||
           !dirty_budgets_.empty() || (!ruled_waiting_.empty() && rules_version() != seen_rules_));
 }
 
 void Desk::cycle() {
+  plan_is_old_ = false;
   refresh_budgets();
   for (int round = 0; round < kRoundsPerCycle; ++round) {
     refresh_families();

@@ -480,6 +480,7 @@ class Desk {
   std::uint64_t last_unit_ = 0;
   std::uint64_t last_blocker_ = 0;
   bool settling_ = false;
+  bool plan_is_old_ = false;  // something was to start by now, and somebody takes longer
 };
 
 }  // namespace gs::kube

@@ -89,6 +89,22 @@ TEST(DeskRuntime, lets_those_go_first_who_are_done_by_then) {
   EXPECT_EQ(world.pod(waits).node_name, "");
 }
 
+TEST(DeskRuntime, that_was_too_short_is_planned_with_anew) {
+  World world;
+  world.add_node("n1", 4);
+  const std::string runs = world.add(lasting(world.make_pod("runs", 3), "20s"));
+  world.play();
+  const std::string waits = world.add_pod("waits", 4);
+  world.play();
+  const std::string shorter = world.add(lasting(world.make_pod("shorter", 1), "30s"));
+  world.advance(seconds(10));
+  EXPECT_EQ(world.pod(shorter).node_name, "") << "it would not be done in time";
+  world.advance(seconds(90));
+  EXPECT_EQ(world.pod(shorter).node_name, "n1") << told(world, shorter);
+  EXPECT_EQ(count(told(world, waits), "expected start"), 1) << told(world, waits);
+  EXPECT_FALSE(world.pod(runs).meta.deleted.has_value());
+}
+
 TEST(DeskRuntime, of_a_gang_is_the_largest_of_its_pods) {
   World world;
   world.add_node("n1", 4);

@@ -67,6 +67,9 @@ Tell Desk::words_for(const PodRecord& record) {
   const Result<Explanation> known = engine_->explain(record.unit, now_);
   if (!known) return words;
   words.message = known->why ? known->why->sentence : "waits for its turn";
+  // Nothing else may happen for hours, and meanwhile others could use the room that is kept for it.
+  if (known->why && known->why->reservation && known->why->reservation->start <= now_)
+    plan_is_old_ = true;
   if (const std::string rules = rule_words(record); !rules.empty()) words.message += "; " + rules;
   return words;
 }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "drivers/kubernetes/world_test.hpp"
+#include "wire/kube/names.hpp"
 
 namespace gs::kube {
 namespace {
@@ -71,7 +72,11 @@ void bind_by_another(World& world, const std::string& uid) {
     }
 }
 
-void act(World& world, Rng& rng, int& names, bool rules) {
+void act(World& world, Rng& rng, int& names, bool rules, bool hasty) {
+  const auto made = [&](Pod pod) {
+    if (hasty) set_label(pod.meta.annotations, kRuntimeAnnotation, "10s");
+    return pod;
+  };
   std::vector<std::string> running, all;
   for (const auto& [uid, pod] : world.pods()) {
     all.push_back(uid);
@@ -81,7 +86,8 @@ void act(World& world, Rng& rng, int& names, bool rules) {
     case 0:
     case 1:
     case 2: {
-      Pod pod = world.make_pod("p" + std::to_string(++names), 1 + static_cast<int>(rng.below(4)));
+      Pod pod =
+          made(world.make_pod("p" + std::to_string(++names), 1 + static_cast<int>(rng.below(4))));
       pod.priority = static_cast<int>(rng.below(3)) * 100;
       world.add(rules ? with_rules(pod, rng, rng.chance(0.6)) : pod);
       break;
@@ -92,7 +98,7 @@ void act(World& world, Rng& rng, int& names, bool rules) {
       Rng alike(rng.next());
       const bool ruled = rules && rng.chance(0.5);
       for (int i = 0; i < size; ++i) {
-        const Pod pod = world.make_pod(gang + "-" + std::to_string(i), 2, gang, size);
+        const Pod pod = made(world.make_pod(gang + "-" + std::to_string(i), 2, gang, size));
         Rng member = alike;  // the same rules for all
         world.add(rules ? with_rules(pod, member, ruled) : pod);
       }
@@ -242,6 +248,7 @@ struct Cast {
   int schedulers = 1;
   bool alone = true;  // one of them leads
   bool leases = true;
+  bool hasty = false;  // pods say that they are done soon, and are not
 };
 
 void play_history(int seed, Cast cast, bool rules) {
@@ -250,7 +257,7 @@ void play_history(int seed, Cast cast, bool rules) {
   for (const char* name : {"n0", "n1", "n2", "n3"}) add_node(world, name);
   int names = 0;
   for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
-    if (rng.chance(0.15)) act(world, rng, names, rules);
+    if (rng.chance(0.15)) act(world, rng, names, rules, cast.hasty);
     if (rng.chance(0.1)) world.kill_evicted();
     if (cast.alone && cast.schedulers > 1 && rng.chance(0.02))
       world.take_over(rng.below(world.schedulers()));
@@ -264,6 +271,7 @@ constexpr int kOtherKind = 1'000'000;  // of history: other dice
 constexpr Cast kTwoAtOnce{2, false};
 constexpr Cast kTwoInTurn{2, true};
 constexpr Cast kWithoutLeases{1, true, false};
+constexpr Cast kHasty{1, true, true, true};
 
 TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), {}, false); }
 TEST_P(Histories, of_two_schedulers_at_once) {
@@ -284,6 +292,9 @@ TEST_P(Histories, of_rules_and_schedulers_that_take_over) {
 
 TEST_P(Histories, of_a_scheduler_without_leases) {
   play_history(GetParam() + 6 * kOtherKind, kWithoutLeases, false);
+}
+TEST_P(Histories, of_pods_that_take_longer_than_they_say) {
+  play_history(GetParam() + 7 * kOtherKind, kHasty, GetParam() % 2 == 0);
 }
 
 // HISTORIES says how many of each; `scripts/test.py soak` plays thousands.
