@@ -344,7 +344,7 @@ void add_kube(CLI::App& app, int& exit_code) {
                     "One of several schedulers leads, the others stand by (default)");
   command
       ->add_option("--leader-elect-lease", flags->leader_lease,
-                   "The Lease by which one leads (called like the first scheduler name)")
+                   "The Lease by which one leads (gpu-scheduler, or like the first of other names)")
       ->check([](const std::string& name) {
         const Status status = kube::check_leader_lease(name);
         return status ? std::string{} : status.error().message;

@@ -219,6 +219,12 @@ Status check_leader_lease(const std::string& name) {
 
 Result<std::string> leader_lease_of(const SchedulerConfig& config) {
   if (!config.leader_lease.empty()) return config.leader_lease;
+  const std::vector<std::string> usual = SchedulerConfig().scheduler_names;
+  const bool has_usual_name = std::any_of(usual.begin(), usual.end(), [&](const auto& name) {
+    return std::find(config.scheduler_names.begin(), config.scheduler_names.end(), name) !=
+           config.scheduler_names.end();
+  });
+  if (has_usual_name || !config.leases) return usual.front();
   std::string name = config.scheduler_names.front();
   if (is_like_gpu_lease(name)) name += ".leader";
   if (is_object_name(name)) return name;

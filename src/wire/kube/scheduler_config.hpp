@@ -37,7 +37,7 @@ struct SchedulerConfig {
   std::vector<NamedDomain> domains;
   bool leases = true;
   std::string lease_namespace = "gpu-scheduler";
-  std::string leader_lease;  // by which one of several leads; empty: called like the first name
+  std::string leader_lease;  // by which one of several leads; empty: leader_lease_of
   DeviceNaming device_naming = DeviceNaming::Index;
 
   SchedulerConfig();  // levels spine and leaf
@@ -51,8 +51,9 @@ Result<SchedulerConfig> scheduler_config_of_map(std::string_view config_map);
 
 // Whether a Lease of the election may be called so: it must not look like that of a GPU.
 Status check_leader_lease(const std::string& name);
-// The Lease by which these schedulers elect who leads. Those of other names have another one, so
-// that both lead; those that share a name must share the Lease too.
+// The Lease by which these schedulers elect who leads: "gpu-scheduler" with one of the usual names,
+// and without leases of GPUs, when only one may give them out; else it is called like the first
+// name, so that schedulers of different names lead side by side.
 Result<std::string> leader_lease_of(const SchedulerConfig& config);
 
 // Where a node lies, outermost first; empty where nothing is known of it. A domain that is written

@@ -101,12 +101,18 @@ std::string lease_of(const std::string& spec) {
 
 TEST(LeaderLease, is_called_like_the_first_name_unless_another_is_given) {
   EXPECT_EQ(lease_of("{}"), "gpu-scheduler");
-  EXPECT_EQ(lease_of("{schedulerNames: [team-b, gpu-scheduler]}"), "team-b");
+  EXPECT_EQ(lease_of("{schedulerNames: [team-b, team-c]}"), "team-b");
   EXPECT_EQ(lease_of("{schedulerNames: [team-b], leaderElectLease: both.teams}"), "both.teams");
   EXPECT_EQ(lease_of("{schedulerNames: [Team_B]}"),
             "a Lease can't be called like the scheduler, 'Team_B': name one with "
             "--leader-elect-lease");
   EXPECT_EQ(lease_of("{schedulerNames: [Team_B], leaderElectLease: team-b}"), "team-b");
+}
+
+TEST(LeaderLease, is_one_for_all_who_may_serve_the_same_pods_or_give_out_gpus_without_leases) {
+  EXPECT_EQ(lease_of("{schedulerNames: [topology-aware-scheduler]}"), "gpu-scheduler");
+  EXPECT_EQ(lease_of("{schedulerNames: [team-b, gpu-scheduler]}"), "gpu-scheduler");
+  EXPECT_EQ(lease_of("{schedulerNames: [team-b], leases: false}"), "gpu-scheduler");
 }
 
 TEST(LeaderLease, is_never_called_like_that_of_a_gpu) {
