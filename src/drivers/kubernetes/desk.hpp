@@ -273,9 +273,10 @@ class Desk {
   void look_at(PodRecord& record);
   void ask(PodRecord& record);
   void leave_claim(PodRecord& record);
-  void ask_again(PodRecord& record);  // it waits in a unit: does it still ask for the same?
-  void consider(PodRecord& record);   // an unbound pod of ours: into a unit, if it can
-  void adopt(PodRecord& record);      // a bound pod: its place is taken
+  // It waits in a unit: does it still ask for the same?
+  void ask_again(PodRecord& record, bool relabelled);
+  void consider(PodRecord& record);  // an unbound pod of ours: into a unit, if it can
+  void adopt(PodRecord& record);     // a bound pod: its place is taken
   void form_adopted(PodRecord& record);
   TaskRequest held_by(const PodRecord& record) const;
   bool adopt_member(PodRecord& record);
@@ -325,6 +326,7 @@ class Desk {
   // --- rules between pods (desk_rules.cpp) ---
   Family& add_family(const std::string& key);
   std::string family_of(const PodRecord& record, const std::vector<const Pod*>& fellows);
+  bool is_of_another_family(const PodRecord& record) const;
   void leave_family(const std::string& key);
   void forget_families(const Unit& unit);
   void set_mark(const std::string& mark, std::set<std::string>& nodes, std::set<std::string> now);

@@ -28,10 +28,13 @@ void Desk::put(Pod now) {
   }
   PodRecord& record = pods_[uid];
   const bool changed = record.pod.meta.resource_version != now.meta.resource_version;
-  const bool annotated = record.pod.meta.annotations != now.meta.annotations;
-  const bool relabelled = record.pod.meta.labels != now.meta.labels ||
-                          record.pod.meta.deleted.has_value() != now.meta.deleted.has_value();
-  const std::string stood = relabelled ? rules_.lift(uid) : std::string{};
+  const bool relabelled = record.pod.meta.labels != now.meta.labels;
+  const bool asks_anew = relabelled || record.pod.meta.annotations != now.meta.annotations ||
+                         record.pod.containers != now.containers ||
+                         record.pod.pod_requests != now.pod_requests;
+  const bool counts_anew =
+      relabelled || record.pod.meta.deleted.has_value() != now.meta.deleted.has_value();
+  const std::string stood = counts_anew ? rules_.lift(uid) : std::string{};
   record.pod = std::move(now);
   const Pod& pod = record.pod;
   if (pod.ended())
@@ -45,7 +48,7 @@ void Desk::put(Pod now) {
   if (!pod.host_ports.empty()) offer_ports(pod);
   if (!synced_) return;
   if (changed && !record.unit.empty()) release_held(units_.at(record.unit));
-  if (annotated && !record.unit.empty()) ask_again(record);
+  if (asks_anew && !record.unit.empty()) ask_again(record, relabelled);
   look_at(record);
   // With one that runs by itself its gang may be whole.
   if (const auto gang = gangs_.find(record.ask.gang);
@@ -109,20 +112,22 @@ void Desk::reconsider(const std::string& uid) {
   const auto it = pods_.find(uid);
   if (!synced_ || it == pods_.end() || !it->second.pod.node_name.empty()) return;
   if (!it->second.unit.empty())
-    ask_again(it->second);
+    ask_again(it->second, false);
   else
     look_at(it->second);
   settle();
 }
 
-// Its unit is made anew if it does not. What has begun stays as it is.
-void Desk::ask_again(PodRecord& record) {
+// Its unit is made anew if it does not. What has begun stays as it is. By its labels it belongs to
+// a gang, and rules concern it.
+void Desk::ask_again(PodRecord& record, bool relabelled) {
   const Unit& unit = units_.at(record.unit);
   if (has_begun(unit) || !record.pod.node_name.empty()) return;
   PodAsk now = ask_of_(record.pod);
   const bool waits = !now.waits_for.empty();
   now.reason = record.ask.reason;
-  if (waits || now != record.ask) (void)tell(CancelJob{unit.id});
+  if (waits || now != record.ask || (relabelled && is_of_another_family(record)))
+    (void)tell(CancelJob{unit.id});
 }
 
 // A bound pod holds what it has, whoever bound it. One of ours that the engine can take over gets a

@@ -46,6 +46,20 @@ std::string Desk::family_of(const PodRecord& record, const std::vector<const Pod
   return key;
 }
 
+// Whether other rules concern a waiting pod than when its unit was made: its labels were changed.
+// Members that are tied to nodes are planned anew by themselves.
+bool Desk::is_of_another_family(const PodRecord& record) const {
+  const Unit& unit = units_.at(record.unit);
+  std::vector<const Pod*> fellows;
+  for (const Slot& slot : unit.slots) {
+    if (!slot.pin.empty()) return false;
+    if (unit.slots.size() > 1 && !slot.pod.empty()) fellows.push_back(&pods_.at(slot.pod).pod);
+  }
+  const std::optional<RuleBook> book = book_of(record.pod, fellows);
+  const auto group = static_cast<std::size_t>(unit.slots[record.slot].task.group);
+  return unit.families[group] != (book ? book->key : std::string{});
+}
+
 void Desk::leave_family(const std::string& key) {
   const auto it = families_.find(key);
   if (it == families_.end() || --it->second.users > 0) return;

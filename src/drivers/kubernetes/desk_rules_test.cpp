@@ -101,6 +101,22 @@ TEST_F(RulesAtTheDesk, a_newcomer_keeps_away_from_those_that_want_it_so) {
   EXPECT_EQ(zones(uids).count(zone_of(first)), 0U);
 }
 
+TEST_F(RulesAtTheDesk, a_pod_that_waits_may_be_relabelled_out_of_a_rule) {
+  for (const char* zone : {"a", "b", "c"}) {
+    Pod lonely = labelled(world_.make_pod(std::string("lonely-") + zone, 1), "db");
+    lonely.pod_anti_affinity.required = {term("web", kZone)};
+    lonely.node_selector = {{kZone, zone}};
+    world_.bind_by_another(world_.add(lonely), std::string("n") + std::to_string(2 * (*zone - 'a')),
+                           {0});
+  }
+  const std::string uid = world_.add(labelled(world_.make_pod("newcomer", 1), "web"));
+  world_.play();
+  ASSERT_EQ(zone_of(uid), "");
+  world_.add(labelled(world_.pod(uid), "cache"));
+  world_.play();
+  EXPECT_NE(zone_of(uid), "");
+}
+
 TEST_F(RulesAtTheDesk, followers_come_after_whom_they_follow) {
   Pod follower = labelled(world_.make_pod("follower", 1), "web");
   follower.pod_affinity.required = {term("cache", kHost)};

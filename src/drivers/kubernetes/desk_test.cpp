@@ -444,6 +444,17 @@ TEST_F(DeskAlone, what_a_pod_refers_to_counts_while_it_waits) {
   EXPECT_TRUE(first<Bind>(turn()));
 }
 
+TEST_F(DeskAlone, labels_of_a_pod_count_while_it_waits) {
+  TaskRequest more;
+  more.gpu.count = 5;
+  ask_.request = SharedRequest(more);
+  desk_.put(pod("a"));
+  EXPECT_FALSE(first<Bind>(turn()));
+  ask(TaskRequest{});  // as its PodGroup or its line of a map says, which a label names
+  desk_.put(pod("a", "other"));
+  EXPECT_TRUE(first<Bind>(turn()));
+}
+
 TEST_F(DeskAlone, a_gang_that_met_a_lease_on_its_way_out_waits_as_a_whole) {
   const auto bind = place_gang_of_two();
   ASSERT_TRUE(bind);
