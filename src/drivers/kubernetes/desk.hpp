@@ -183,6 +183,7 @@ class Desk {
     std::size_t slot = 0;
     std::optional<TaskPlace> place;    // where it is bound
     std::optional<Resources> charged;  // what it takes of its node as somebody else's
+    Resources resized;  // what it takes there beyond what the engine holds for it; may be negative
     std::string nominated_node;
     std::unique_ptr<const Tell> told;  // none: nothing yet
     Duration told_pause;
@@ -393,7 +394,10 @@ class Desk {
 
   // --- what others have (desk_others.cpp) ---
   void charge(PodRecord& record);
+  void charge_anew(PodRecord& record);
   void discharge(PodRecord& record);
+  void follow_resize(PodRecord& record);
+  void set_resized(PodRecord& record, const Resources& now);
   void look_at_users(const NodeRecord& node);
   std::vector<int> devices_of(const PodRecord& record) const;
   std::vector<MigPlace> instances_of(const PodRecord& record) const;

@@ -60,6 +60,75 @@ TEST(DeskAdopts, the_device_that_a_map_shares_when_the_map_can_not_be_read) {
   EXPECT_EQ(world.pod(stranger).node_name, "");
 }
 
+// One node of 64 CPUs, and a pod of 10 on it that is resized where it is.
+class ResizedPods : public testing::TestWithParam<const char*> {  // scheduler's name
+ protected:
+  ResizedPods() {
+    Pod pod = with_cpu(world_.make_pod("runs", 0), "10");
+    pod.scheduler_name = GetParam();
+    runs_ = world_.add(pod);
+    world_.bind_by_another(runs_, "n1", {});
+  }
+  void resize(const char* cpu) {
+    Pod pod = world_.pod(runs_);
+    pod.containers[0].requests.back().amount = *parse_quantity(cpu);
+    world_.add(pod);
+    world_.play();
+  }
+  // Whether a pod of so many CPUs finds room beside it.
+  bool has_room_for(const char* cpu) {
+    const std::string uid =
+        world_.add(with_cpu(world_.make_pod("p" + std::to_string(++last_), 0), cpu));
+    world_.play();
+    const bool has = !world_.pod(uid).node_name.empty();
+    world_.remove_pod(uid);
+    world_.play();
+    return has;
+  }
+
+  World world_;
+  std::string runs_;
+  int last_ = 0;
+};
+
+TEST_P(ResizedPods, take_what_they_have_now) {
+  world_.add_node("n1", 0);
+  world_.play();
+  EXPECT_TRUE(has_room_for("54"));
+  resize("40");
+  EXPECT_TRUE(has_room_for("24"));
+  EXPECT_FALSE(has_room_for("25"));
+  resize("5");
+  EXPECT_TRUE(has_room_for("59"));
+  EXPECT_FALSE(has_room_for("60"));
+  resize("40");
+  world_.remove_pod(runs_);
+  EXPECT_TRUE(has_room_for("64")) << "nothing of it is left";
+}
+
+TEST_P(ResizedPods, take_it_also_where_their_node_comes_late_or_again) {
+  resize("20");
+  world_.add_node("n1", 0);
+  world_.play();
+  EXPECT_TRUE(has_room_for("44"));
+  EXPECT_FALSE(has_room_for("45"));
+  resize("40");
+  world_.remove_node("n1");
+  world_.play();
+  world_.add_node("n1", 0);
+  world_.play();
+  EXPECT_TRUE(has_room_for("24"));
+  EXPECT_FALSE(has_room_for("25"));
+  world_.end_pod(runs_, PodPhase::Succeeded);
+  EXPECT_TRUE(has_room_for("64"));
+  EXPECT_FALSE(has_room_for("65"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ResizedPods, testing::Values("gpu-scheduler", "default-scheduler"),
+                         [](const auto& scheduler) {
+                           return std::string(scheduler.param).substr(0, 3);
+                         });
+
 // It can't move, and whoever is made in its stead is another pod.
 TEST(DeskAdopts, nobody_makes_room_for_a_pod_whose_node_is_gone) {
   World world;

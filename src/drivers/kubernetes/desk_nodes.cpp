@@ -124,6 +124,7 @@ void Desk::forget_places(const std::string& name) {
     const auto it = pods_.find(uid);
     if (it == pods_.end()) continue;
     if (it->second.charged) discharge(it->second);
+    set_resized(it->second, {});
     Slot* slot = slot_of(it->second);
     if (slot == nullptr || slot->stage != Stage::Bound) continue;
     // A pod by itself can't move; whoever is made in its stead is another one. The engine looks for
@@ -162,6 +163,7 @@ void Desk::lose_gangs(const std::string& name) {
     std::vector<Hold> holds = holds_in(*slot.place);
     give_back(slot, Outcome::NodeLost);
     block("pod:" + uid, name, std::move(holds));
+    set_resized(record, {});
     record.charged = Resources{};  // its CPU and memory don't matter while nothing goes there
     evict(record, "NodeNotReady", "node " + name + " is not ready; its gang starts over elsewhere");
     leave_gang(record);

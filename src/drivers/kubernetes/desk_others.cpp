@@ -38,6 +38,7 @@ std::vector<int> allocated_to(const Pod& pod) {
 }  // namespace
 
 void Desk::charge(PodRecord& record) {
+  set_resized(record, {});
   const Result<PodResources> takes = pod_resources(record.pod);
   record.charged = takes ? takes->resources : Resources{};
   add(nodes_.at(record.pod.node_name).used_by_others, *record.charged, +1);
@@ -50,6 +51,43 @@ void Desk::discharge(PodRecord& record) {
   record.charged.reset();
   touch_node(record.pod.node_name);
   unblock("pod:" + record.pod.meta.uid);
+}
+
+// It was resized where it is: its devices are as they were.
+void Desk::charge_anew(PodRecord& record) {
+  const Result<PodResources> takes = pod_resources(record.pod);
+  if (!takes || takes->resources == *record.charged) return;
+  Resources& used = nodes_.at(record.pod.node_name).used_by_others;
+  add(used, *record.charged, -1);
+  add(used, takes->resources, +1);
+  record.charged = takes->resources;
+  touch_node(record.pod.node_name);
+}
+
+// A job of the engine keeps the request that it began with. What its pod takes more, or less, since
+// it was resized where it is, goes as others'. Only CPU and memory can be resized.
+void Desk::follow_resize(PodRecord& record) {
+  Resources beyond;
+  const Slot* slot = slot_of(record);
+  const bool held = slot != nullptr && slot->stage == Stage::Bound && slot->place &&
+                    slot->place->node == record.pod.node_name;
+  if (const Result<PodResources> takes = pod_resources(record.pod); held && takes) {
+    const Unit& unit = units_.at(record.unit);
+    const auto group = static_cast<std::size_t>(slot->task.group);
+    const Resources& engine_has = unit.groups[group]->resources;
+    beyond.cpu_milli = takes->resources.cpu_milli - engine_has.cpu_milli;
+    beyond.memory_bytes = takes->resources.memory_bytes - engine_has.memory_bytes;
+  }
+  set_resized(record, beyond);
+}
+
+void Desk::set_resized(PodRecord& record, const Resources& now) {
+  if (record.resized == now) return;
+  Resources& used = nodes_.at(record.pod.node_name).used_by_others;
+  add(used, record.resized, -1);
+  add(used, now, +1);
+  record.resized = now;
+  touch_node(record.pod.node_name);
 }
 
 // Of other schedulers' pods the devices were guessed until the node's agent saw them.

@@ -69,6 +69,7 @@ void Desk::look_at(PodRecord& record) {
     if (slot == nullptr || slot->stage != Stage::Bound || !slot->place ||
         slot->place->node != record.pod.node_name)
       adopt(record);
+    follow_resize(record);
   } else if (record.pod.meta.deleted) {
     leave(record);  // it never began: nothing has to end
   } else if (record.ours && slot == nullptr) {
@@ -142,7 +143,7 @@ void Desk::adopt(PodRecord& record) {
       step_out(record);
     return;
   }
-  if (record.charged) return;
+  if (record.charged) return charge_anew(record);
   // Its leases have kept the engine off its devices until now.
   for (const int gpu : devices_of(record))
     if (const auto lease = leases_.find(gpu_lease_name(record.pod.node_name, gpu));
@@ -257,6 +258,7 @@ void Desk::leave(PodRecord& record) {
   if (!record.pod.volume_claims.empty())  // somebody may wait for what it had
     for (const std::string& waiter : volume_waiters_) retries_.emplace(now_, waiter);
   if (record.charged) discharge(record);
+  set_resized(record, {});
   if (record.place) release_leases(record, *record.place);
   if (record.gone || !succeeded)
     leave_gang(record);
