@@ -46,6 +46,7 @@ void Desk::tell_waiting() {
                        !record.pod.ended() && !record.pod.meta.deleted;
     const Slot* slot = slot_of(record);
     if (!waits || (slot != nullptr && slot->stage != Stage::Waiting)) continue;
+    record.nominated_node = nominated_to(record);
     Tell words = words_for(record);
     const bool same = record.told && words == *record.told;
     record.told_pause =
@@ -58,6 +59,22 @@ void Desk::tell_waiting() {
     record.tell_at = now_ + record.told_pause;
     tell_at_.emplace(*record.tell_at, uid);
   }
+}
+
+// The engine does not say when it gives a plan up: what was promised then is not any more.
+std::string Desk::nominated_to(const PodRecord& record) {
+  const Slot* slot = slot_of(record);
+  if (record.nominated_node.empty() || slot == nullptr) return {};
+  const Cluster& cluster = engine_->cluster();
+  const JobId id = cluster.find_job(record.unit);
+  if (!id.valid() || cluster.job(id).nominated_tasks == 0) return {};
+  for (const TaskId task_id : cluster.job(id).tasks) {
+    const Task& task = cluster.task(task_id);
+    if (task.state == TaskState::Nominated && task.group == slot->task.group &&
+        task.rank == slot->task.rank)
+      return cluster.node(task.place.node).spec.name;
+  }
+  return {};
 }
 
 Tell Desk::words_for(const PodRecord& record) {

@@ -455,6 +455,28 @@ TEST_F(DeskAlone, labels_of_a_pod_count_while_it_waits) {
   EXPECT_TRUE(first<Bind>(turn()));
 }
 
+TEST_F(DeskAlone, a_nomination_that_the_engine_gives_up_is_taken_back) {
+  TaskRequest two;
+  two.gpu.count = 2;
+  ask_.request = SharedRequest(two);
+  desk_.put(pod("lesser"));
+  const auto bind = first<Bind>(turn());
+  ASSERT_TRUE(bind);
+  desk_.done({bind->id, {{bind->pods[0].pod, BindFailure::None, -1, {}, {}}}});
+  ask_.priority = 1000;
+  desk_.put(pod("greater"));
+  ASSERT_TRUE(first<Evict>(turn()));
+  desk_.begin(desk_.now() + seconds(1));
+  auto words = first<Tell>(desk_.take());
+  ASSERT_TRUE(words);
+  ASSERT_EQ(words->nominated_node, "n1");
+  desk_.remove_node("n1");
+  desk_.begin(desk_.now() + minutes(1));
+  words = first<Tell>(turn());
+  ASSERT_TRUE(words);
+  EXPECT_EQ(words->nominated_node, "");
+}
+
 TEST_F(DeskAlone, a_gang_that_met_a_lease_on_its_way_out_waits_as_a_whole) {
   const auto bind = place_gang_of_two();
   ASSERT_TRUE(bind);
