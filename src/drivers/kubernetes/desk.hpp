@@ -427,6 +427,8 @@ class Desk {
   // --- words (desk_tell.cpp) ---
   void will_tell(PodRecord& record);
   void tell_waiting();
+  void say(PodRecord& record);
+  void retract(PodRecord& record);
   std::string nominated_to(const PodRecord& record);
   Tell words_for(const PodRecord& record);
   void touch_claim(const PodRecord& record);

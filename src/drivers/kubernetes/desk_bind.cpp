@@ -49,7 +49,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
   order.id = ++last_bind_;
   for (const std::size_t index : slots) {
     Slot& slot = unit.slots[index];
-    const PodRecord& record = pods_.at(slot.pod);
+    PodRecord& record = pods_.at(slot.pod);
     const GpuRequest& gpu = record.ask.request->gpu;
     PodPlace place;
     place.pod = name_of(record.pod);
@@ -68,6 +68,7 @@ void Desk::bind(Unit& unit, std::vector<std::size_t> slots) {
       if (const auto node = nodes_.find(place.node); node != nodes_.end() && node->second.node)
         place.volumes = volumes_.choose(record.pod, *node->second.node).value_or(place.volumes);
     slot.stage = Stage::Binding;
+    retract(record);
     touch_claim(record);
     order.pods.push_back(std::move(place));
   }
@@ -109,7 +110,6 @@ void Desk::bound(Unit& unit, Slot& slot) {
   PodRecord& record = pods_.at(slot.pod);
   record.place = *slot.place;
   record.nominated_node.clear();
-  record.told.reset();
   nodes_[slot.place->node].pods.insert(slot.pod);
   newly_used_.insert(slot.place->node);
   (void)tell(TaskStarted{slot.task});

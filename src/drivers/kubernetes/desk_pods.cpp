@@ -61,6 +61,8 @@ void Desk::put(Pod now) {
 void Desk::look_at(PodRecord& record) {
   Slot* slot = slot_of(record);
   if (slot != nullptr && slot->stage == Stage::Binding) return;  // its result comes first
+  if (record.gone || record.pod.ended() || record.pod.meta.deleted || !record.pod.node_name.empty())
+    retract(record);
   if (record.gone || record.pod.ended()) {
     leave(record);
   } else if (!record.pod.node_name.empty()) {

@@ -15,6 +15,13 @@ constexpr Duration kMostBetween = seconds(60);
 // Explaining costs as much as placing: only so many a turn.
 constexpr int kWordsPerTurn = 64;
 
+// A condition that was written before needs no second write: the pod was on its way to a node that
+// it did not get, or another scheduler led.
+bool shows(const Pod& pod, const Tell& words) {
+  return pod.scheduled == false && pod.scheduled_reason == words.reason &&
+         pod.scheduled_message == words.message && pod.nominated_node == words.nominated_node;
+}
+
 // Nothing but another claim or pod will help.
 bool is_wrong(const std::string& reason) {
   return reason == "ClaimInvalid" || reason == "InvalidRequest" || reason == "InvalidGang" ||
@@ -46,19 +53,33 @@ void Desk::tell_waiting() {
                        !record.pod.ended() && !record.pod.meta.deleted;
     const Slot* slot = slot_of(record);
     if (!waits || (slot != nullptr && slot->stage != Stage::Waiting)) continue;
-    record.nominated_node = nominated_to(record);
-    Tell words = words_for(record);
-    const bool same = record.told && words == *record.told;
-    record.told_pause =
-        same ? std::min(kMostBetween, record.told_pause + record.told_pause) : kNextWords;
-    if (!same) {
-      record.told = std::make_unique<const Tell>(words);
-      orders_.emplace_back(std::move(words));
-      touch_claim(record);
-    }
+    say(record);
     record.tell_at = now_ + record.told_pause;
     tell_at_.emplace(*record.tell_at, uid);
   }
+}
+
+// What has changed.
+void Desk::say(PodRecord& record) {
+  record.nominated_node = nominated_to(record);
+  Tell words = words_for(record);
+  const bool same = record.told && words == *record.told;
+  record.told_pause =
+      same ? std::min(kMostBetween, record.told_pause + record.told_pause) : kNextWords;
+  if (same) return;
+  const bool written = !record.told && shows(record.pod, words);
+  record.told = std::make_unique<const Tell>(words);
+  touch_claim(record);
+  if (written)  // if its event is still there, the server keeps that
+    orders_.emplace_back(Note{words.pod, true, "FailedScheduling", words.message});
+  else
+    orders_.emplace_back(std::move(words));
+}
+
+void Desk::retract(PodRecord& record) {
+  if (!record.told) return;
+  record.told.reset();
+  orders_.emplace_back(Retract{record.pod.meta.uid});
 }
 
 // The engine does not say when it gives a plan up: what was promised then is not any more.

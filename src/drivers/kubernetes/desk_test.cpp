@@ -455,6 +455,73 @@ TEST_F(DeskAlone, labels_of_a_pod_count_while_it_waits) {
   EXPECT_TRUE(first<Bind>(turn()));
 }
 
+TEST_F(DeskAlone, words_that_are_not_true_any_more_are_taken_back) {
+  const auto waits = [&](const std::string& name) {
+    TaskRequest more;
+    more.gpu.count = 5;
+    ask_.request = SharedRequest(more);
+    desk_.put(pod(name));
+    (void)turn();
+    desk_.begin(desk_.now() + seconds(1));
+    const auto words = first<Tell>(desk_.take());
+    EXPECT_TRUE(words && words->pod.uid == name);
+  };
+  const auto retracted = [&] {
+    const auto order = first<Retract>(desk_.take());
+    return order ? order->uid : std::string{};
+  };
+  waits("a");
+  desk_.remove_pod("a");
+  EXPECT_EQ(retracted(), "a");
+  waits("b");
+  Pod elsewhere = pod("b");
+  elsewhere.node_name = "n1";
+  desk_.put(elsewhere);
+  EXPECT_EQ(retracted(), "b");
+  desk_.put(elsewhere);
+  EXPECT_EQ(retracted(), "") << "once is enough";
+  desk_.remove_pod("b");
+  waits("c");
+  ask(TaskRequest{});
+  desk_.reconsider("c");
+  const std::vector<Order> orders = turn();
+  EXPECT_TRUE(first<Bind>(orders));
+  EXPECT_TRUE(first<Retract>(orders)) << "it is on its way";
+}
+
+TEST_F(DeskAlone, a_pod_that_was_not_bound_after_all_is_told_again_why_it_waits) {
+  for (const bool shown : {false, true}) {
+    TaskRequest more;
+    more.gpu.count = 5;
+    ask_.request = SharedRequest(more);
+    Pod a = pod("a", shown ? "shown" : "");
+    desk_.put(a);
+    (void)turn();
+    desk_.begin(desk_.now() + seconds(1));
+    const auto words = first<Tell>(desk_.take());
+    ASSERT_TRUE(words);
+    if (shown) {
+      a.scheduled = false;
+      a.scheduled_reason = words->reason;
+      a.scheduled_message = words->message;
+    }
+    ask(TaskRequest{});
+    desk_.put(a);
+    desk_.reconsider("a");
+    const auto bind = first<Bind>(turn());
+    ASSERT_TRUE(bind);
+    ask_.request = SharedRequest(more);
+    desk_.done({bind->id, {{bind->pods[0].pod, BindFailure::PodChanged, -1, {}, {}}}});
+    desk_.reconsider("a");
+    (void)turn();
+    desk_.begin(desk_.now() + milliseconds(200));
+    const std::vector<Order> orders = desk_.take();
+    EXPECT_EQ(first<Tell>(orders).has_value(), !shown) << "its condition may be there";
+    EXPECT_EQ(first<Note>(orders).has_value(), shown) << "its event may have been dropped";
+    desk_.remove_pod("a");
+  }
+}
+
 TEST_F(DeskAlone, a_nomination_that_the_engine_gives_up_is_taken_back) {
   TaskRequest two;
   two.gpu.count = 2;

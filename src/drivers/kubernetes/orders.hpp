@@ -90,6 +90,11 @@ struct Tell {
   bool operator==(const Tell&) const = default;
 };
 
+// The pod waits no more: what was told of that, and is not written yet, need not be.
+struct Retract {
+  std::string uid;
+};
+
 // Something that happened to a pod, for its list of events. If it is no warning, it may be lost.
 struct Note {
   PodName pod;
@@ -108,7 +113,7 @@ struct TellTenant {
   bool is_news = false;  // more than figures: an event says it too
 };
 
-using Order = std::variant<Bind, Release, Break, Evict, Tell, Note, TellClaim, TellTenant>;
+using Order = std::variant<Bind, Release, Break, Evict, Tell, Retract, Note, TellClaim, TellTenant>;
 
 // --- what came of them ---
 

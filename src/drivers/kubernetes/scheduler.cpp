@@ -215,6 +215,7 @@ void Scheduler::carry_out(std::vector<Order> orders) {
         teller_->note({evict->pod, true, evict->reason, evict->message});
       }
       if (const auto* words = std::get_if<Tell>(&order)) teller_->tell(*words);
+      if (const auto* pod = std::get_if<Retract>(&order)) teller_->retract(*pod);
       if (const auto* note = std::get_if<Note>(&order)) teller_->note(*note);
       if (const auto* claim = std::get_if<TellClaim>(&order)) teller_->tell_claim(*claim);
       if (const auto* tenant = std::get_if<TellTenant>(&order)) teller_->tell_tenant(*tenant);

@@ -1,9 +1,9 @@
 #include "drivers/kubernetes/teller.hpp"
 
 #include <deque>
-#include <iterator>
+#include <list>
+#include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "wire/kube/encode.hpp"
@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kManager = "gpu-scheduler";  // of the fields that we own
 constexpr const char* kNews = "news";
+constexpr const char* kWaits = "FailedScheduling";  // as the stock scheduler calls it
 
 // What is in no namespace has its events in "default".
 ApiRequest creation_of(const Event& event) {
@@ -25,18 +26,53 @@ ObjectReference pod_of(const Note& note) {
   return {"v1", "Pod", note.pod.ns, note.pod.name, note.pod.uid, {}};
 }
 
+std::string condition_key(const std::string& uid) { return "condition/" + uid; }
+std::string event_key(const std::string& uid, const std::string& reason) {
+  return "event/" + uid + "/" + reason;
+}
+
+// A request is made when its turn comes: while very many wait, the words alone are kept.
+struct Words {
+  std::string key;  // object and kind of words
+  std::function<ApiRequest()> request;
+};
+using Queue = std::list<Words>;
+
 }  // namespace
 
 struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   Impl(Api& the_api, TellerOptions the_options, Clock the_clock)
       : api(the_api), options(std::move(the_options)), clock(std::move(the_clock)) {}
 
-  void put(const std::string& key, ApiRequest request) {
-    if (stopped || (!waiting.contains(key) && waiting.size() >= options.most_waiting)) return;
-    const bool is_new = !waiting.contains(key);
-    waiting[key] = std::move(request);
-    if (is_new && !under_way.contains(key)) order.push_back(key);
+  void put(Words words) {
+    const auto begun = under_way.find(words.key);
+    const auto it = waiting.find(words.key);
+    if (stopped) return;
+    if (begun != under_way.end()) {
+      begun->second.next = std::move(words);
+      return;
+    }
+    if (it != waiting.end()) {
+      *it->second = std::move(words);
+      return;
+    }
+    const std::string key = words.key;
+    waiting[key] = order.insert(order.end(), std::move(words));
     go_on();
+  }
+
+  void drop(const std::string& key) {
+    if (const auto begun = under_way.find(key); begun != under_way.end())
+      begun->second = {{}, false};
+    if (waiting.contains(key)) (void)take(key);
+  }
+
+  Words take(const std::string& key) {
+    const auto it = waiting.find(key);
+    Words words = std::move(*it->second);
+    order.erase(it->second);
+    waiting.erase(it);
+    return words;
   }
 
   void put_news(const Note& note) {
@@ -47,17 +83,11 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   }
 
   void go_on() {
-    while (may_begin() && !order.empty()) {
-      const std::string key = std::move(order.front());
-      order.pop_front();
-      ApiRequest request = std::move(waiting.at(key));
-      waiting.erase(key);
-      begin(key, request);
-    }
-    if (may_begin() && !news.empty() && !under_way.contains(kNews)) {
+    while (may_begin() && !order.empty()) begin(take(order.front().key));
+    if (may_begin() && !news.empty() && !under_way.contains(kNews) && !waiting.contains(kNews)) {
       const auto [note, at] = std::move(news.front());
       news.pop_front();
-      begin(kNews, creation_of(event_about(pod_of(note), false, note.reason, note.message, at)));
+      begin({kNews, event_creation(pod_of(note), false, note.reason, note.message, at)});
     }
     if (left < options.per_second && !refilling && !stopped) {
       refilling = true;
@@ -69,47 +99,68 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
     }
   }
 
-  bool may_begin() const {
-    return !stopped && std::ssize(under_way) < options.at_a_time && left > 0;
-  }
+  bool may_begin() const { return !stopped && calls < options.at_a_time && left > 0; }
 
-  void begin(const std::string& key, const ApiRequest& request) {
-    under_way.insert(key);
+  void begin(Words words) {
+    under_way[words.key] = {};
     --left;
-    api.call(request, [self = shared_from_this(), key, request](const ApiAnswer& answer) {
-      self->under_way.erase(key);
-      // For when the server is back; newer words are better ones.
-      if (answer.error && answer.error->reason == ApiReason::NotAnswered)
-        self->waiting.try_emplace(key, request);
-      if (self->waiting.contains(key)) self->order.push_back(key);
-      self->go_on();
-    });
+    ++calls;
+    ApiRequest request = words.request();
+    api.call(std::move(request), [self = shared_from_this(), words = std::move(words)](
+                                     const ApiAnswer& answer) { self->ended(words, answer); });
   }
 
-  Event event_about(const ObjectReference& object, bool warning, const std::string& reason,
-                    const std::string& message, Instant at) const {
-    Event event;
-    event.about = object;
-    event.name = event_name(event.about, reason, message);
-    event.reason = reason;
-    event.action = warning ? "Scheduling" : "Binding";
-    event.note = message;
-    event.warning = warning;
-    event.at = at;
-    event.controller = options.controller;
-    event.instance = options.instance;
-    return event;
+  void ended(const Words& words, const ApiAnswer& answer) {
+    --calls;
+    // Without an answer, for when the server is back.
+    leave(words, answer.error && answer.error->reason == ApiReason::NotAnswered);
+    go_on();
+  }
+
+  // Newer words are better ones.
+  void leave(const Words& words, bool once_more) {
+    const auto it = under_way.find(words.key);
+    const Begun begun = std::move(it->second);
+    under_way.erase(it);
+    if (begun.next)
+      put(*begun.next);
+    else if (once_more && begun.may_be_repeated)
+      put(words);
+  }
+
+  std::function<ApiRequest()> event_creation(ObjectReference object, bool warning,
+                                             std::string reason, std::string message,
+                                             Instant at) const {
+    return [this, object = std::move(object), warning, reason = std::move(reason),
+            message = std::move(message), at] {
+      Event event;
+      event.about = object;
+      event.name = event_name(object, reason, message);
+      event.reason = reason;
+      event.action = warning ? "Scheduling" : "Binding";
+      event.note = message;
+      event.warning = warning;
+      event.at = at;
+      event.controller = options.controller;
+      event.instance = options.instance;
+      return creation_of(event);
+    };
   }
 
   Api& api;
   const TellerOptions options;
   const Clock clock;
-  std::unordered_map<std::string, ApiRequest> waiting;  // by object and kind of words
-  std::deque<std::string> order;
+  Queue order;
+  std::unordered_map<std::string, Queue::iterator> waiting;  // by key
   // Of what went well; one after the other, so that a busy server gets few.
   std::deque<std::pair<Note, Instant>> news;
   // Requests travel side by side: the later word about an object must not overtake the earlier one.
-  std::unordered_set<std::string> under_way;
+  struct Begun {
+    std::optional<Words> next;
+    bool may_be_repeated = true;
+  };
+  std::unordered_map<std::string, Begun> under_way;  // by key
+  int calls = 0;
   int left = options.per_second;
   bool refilling = false;
   bool stopped = false;
@@ -120,13 +171,19 @@ Teller::Teller(Api& api, TellerOptions options, Clock clock)
 Teller::~Teller() { impl_->stopped = true; }
 
 void Teller::tell(const Tell& words) {
-  PodCondition condition{words.reason, words.message, impl_->clock(), words.nominated_node};
-  ApiRequest request =
-      of_subresource(patch_object(pods(), words.pod.ns, words.pod.name, PatchType::Strategic,
-                                  encode_unscheduled(condition)),
-                     "status");
-  impl_->put("condition/" + words.pod.uid, std::move(request));
-  note({words.pod, true, "FailedScheduling", words.message});
+  impl_->put({condition_key(words.pod.uid), [words, at = impl_->clock()] {
+                const PodCondition condition{words.reason, words.message, at, words.nominated_node};
+                return of_subresource(
+                    patch_object(pods(), words.pod.ns, words.pod.name, PatchType::Strategic,
+                                 encode_unscheduled(condition)),
+                    "status");
+              }});
+  note({words.pod, true, kWaits, words.message});
+}
+
+void Teller::retract(const Retract& pod) {
+  impl_->drop(condition_key(pod.uid));
+  impl_->drop(event_key(pod.uid, kWaits));
 }
 
 void Teller::note(const Note& note) {
@@ -136,25 +193,28 @@ void Teller::note(const Note& note) {
 
 void Teller::note_about(const ObjectReference& object, bool warning, const std::string& reason,
                         const std::string& message) {
-  impl_->put("event/" + object.uid + "/" + reason,
-             creation_of(impl_->event_about(object, warning, reason, message, impl_->clock())));
+  impl_->put({event_key(object.uid, reason),
+              impl_->event_creation(object, warning, reason, message, impl_->clock())});
 }
 
 void Teller::tell_claim(const TellClaim& told) {
-  const Resource claims{"gpu.scheduling", "v1", "gpuclaims", true};
-  impl_->put(
-      "claim/" + told.ns + "/" + told.name,
-      of_subresource(apply_object(claims, told.ns, told.name,
-                                  encode_claim_status(told.ns, told.name, told.status), kManager),
-                     "status"));
+  impl_->put({"claim/" + told.ns + "/" + told.name, [told] {
+                const Resource claims{"gpu.scheduling", "v1", "gpuclaims", true};
+                return of_subresource(
+                    apply_object(claims, told.ns, told.name,
+                                 encode_claim_status(told.ns, told.name, told.status), kManager),
+                    "status");
+              }});
 }
 
 void Teller::tell_tenant(const TellTenant& told) {
-  const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};
-  impl_->put("tenant/" + told.name,
-             of_subresource(apply_object(tenants, {}, told.name,
-                                         encode_tenant_status(told.name, told.status), kManager),
-                            "status"));
+  impl_->put({"tenant/" + told.name, [told] {
+                const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};
+                return of_subresource(
+                    apply_object(tenants, {}, told.name,
+                                 encode_tenant_status(told.name, told.status), kManager),
+                    "status");
+              }});
   if (!told.is_news) return;
   note_about({kGpuApi, "GpuTenant", {}, told.name, told.uid, {}}, !told.status.accepted,
              told.status.accepted ? "TenantAccepted" : "TenantRefused", told.status.message);

@@ -1,7 +1,8 @@
 // Teller: conditions, events and claim statuses, written after everything that matters more.
 //
 // Of each object only the newest words are kept until they are written; so many writes are under
-// way at a time, and not more than so many begin in a second. While the server can't be reached
+// way at a time, and not more than so many begin in a second. What waits is bounded by the objects
+// that there are: words of pods that wait no more are dropped. While the server can't be reached
 // they wait for it; what it refuses is dropped: the desk says it again when it changes. News of
 // what went well (a note that is no warning) come last, and of very many only the latest.
 //
@@ -23,7 +24,6 @@ struct TellerOptions {
   std::string instance;
   int per_second = 50;
   int at_a_time = 8;
-  std::size_t most_waiting = 10'000;
   std::size_t most_news = 5'000;
 };
 
@@ -37,6 +37,8 @@ class Teller {
   Teller& operator=(const Teller&) = delete;
 
   void tell(const Tell& words);
+  // It waits no more: what was to be said of that is not.
+  void retract(const Retract& pod);
   void note(const Note& note);
   void note_about(const ObjectReference& object, bool warning, const std::string& reason,
                   const std::string& message);

@@ -143,5 +143,87 @@ TEST(Teller, news_come_after_warnings_and_of_very_many_only_the_latest) {
   EXPECT_TRUE(comes_true([&] { return gone.load(); }));
 }
 
+// Keeps its first answer back until it is told to go on; then it answers what the test says.
+class Recorder {
+ public:
+  using Answer = std::function<HttpResponse(int)>;  // by number of the request, from 0
+  explicit Recorder(Answer answer_to)
+      : server([this, answer_to = std::move(answer_to)](const HttpRequest& request,
+                                                        Exchange& exchange) {
+          const std::lock_guard lock(mutex_);
+          bodies_.push_back(parse_json(request.message.body()).value());
+          if (bodies_.size() > 1)
+            return exchange.answer(answer_to(static_cast<int>(bodies_.size()) - 1));
+          held_ = &exchange;
+        }),
+        client(server.access()) {
+    options.at_a_time = 1;
+    options.per_second = 1000;
+    teller = std::make_unique<Teller>(*client.api, options, [this] { return Instant{++now_}; });
+    run([this] { teller->note({{"ml", "held", "held"}, true, "FailedScheduling", "words"}); });
+    EXPECT_TRUE(comes_true([&] { return bodies().size() == 1; }));
+  }
+  ~Recorder() {
+    run([this] { teller.reset(); });
+  }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void run(const std::function<void()>& f) {
+    std::atomic<bool> done = false;
+    client.loop.post([&] {
+      f();
+      done = true;
+    });
+    EXPECT_TRUE(comes_true([&] { return done.load(); }));
+  }
+  void go_on(int status = 201) {
+    const std::lock_guard lock(mutex_);
+    held_->answer(answer(status, "{}"));
+  }
+  std::vector<Json> bodies() {
+    const std::lock_guard lock(mutex_);
+    return bodies_;
+  }
+  // The pods that events were about, in order.
+  std::vector<std::string> about() {
+    std::vector<std::string> names;
+    for (const Json& body : bodies())
+      if (body.contains("regarding")) names.push_back(body["regarding"]["name"]);
+    return names;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Json> bodies_;
+  Exchange* held_ = nullptr;
+  std::int64_t now_ = 0;
+
+ public:
+  ApiServer server;
+  Client client;
+  TellerOptions options;
+  std::unique_ptr<Teller> teller;
+};
+
+HttpResponse well(int) { return answer(200, "{}"); }
+
+using Names = std::vector<std::string>;
+
+TEST(Teller, words_of_pods_that_wait_no_more_are_dropped_and_all_others_kept) {
+  Recorder server(well);
+  constexpr int kPods = 20'000;
+  const auto uid = [](int i) { return "p" + std::to_string(i); };
+  server.run([&] {
+    for (int i = 0; i < kPods; ++i)
+      server.teller->tell({{"ml", uid(i), uid(i)}, "Unschedulable", "no room", ""});
+    server.teller->note({{"ml", "p0", "p0"}, true, "Preempted", "words"});
+    for (int i = 0; i + 1 < kPods; ++i) server.teller->retract({uid(i)});
+  });
+  server.go_on();
+  EXPECT_TRUE(comes_true([&] { return server.bodies().size() == 4; }));
+  EXPECT_EQ(server.about(), (Names{"held", "p19999", "p0"})) << "with its condition before it";
+}
+
 }  // namespace
 }  // namespace gs::kube
