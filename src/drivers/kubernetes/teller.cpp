@@ -1,8 +1,10 @@
 #include "drivers/kubernetes/teller.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <list>
 #include <optional>
+#include <random>
 #include <unordered_map>
 #include <utility>
 
@@ -31,10 +33,17 @@ std::string event_key(const std::string& uid, const std::string& reason) {
   return "event/" + uid + "/" + reason;
 }
 
+// It says that it could not, or not in time: nobody knows whether it did.
+bool had_trouble(const ApiError& error) {
+  return error.reason == ApiReason::Unavailable || error.reason == ApiReason::ServerTimeout ||
+         error.reason == ApiReason::TooManyRequests;
+}
+
 // A request is made when its turn comes: while very many wait, the words alone are kept.
 struct Words {
   std::string key;  // object and kind of words
   std::function<ApiRequest()> request;
+  int tries = 0;
 };
 using Queue = std::list<Words>;
 
@@ -42,7 +51,10 @@ using Queue = std::list<Words>;
 
 struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   Impl(Api& the_api, TellerOptions the_options, Clock the_clock)
-      : api(the_api), options(std::move(the_options)), clock(std::move(the_clock)) {}
+      : api(the_api),
+        options(std::move(the_options)),
+        clock(std::move(the_clock)),
+        rng(std::random_device{}()) {}
 
   void put(Words words) {
     const auto begun = under_way.find(words.key);
@@ -110,10 +122,19 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
                                      const ApiAnswer& answer) { self->ended(words, answer); });
   }
 
-  void ended(const Words& words, const ApiAnswer& answer) {
+  // While they wait for another try they are under way: newer ones come after them, in order.
+  void ended(Words words, const ApiAnswer& answer) {
     --calls;
-    // Without an answer, for when the server is back.
-    leave(words, answer.error && answer.error->reason == ApiReason::NotAnswered);
+    if (answer.error && had_trouble(*answer.error) && ++words.tries < options.retry.tries) {
+      const Duration wait = std::min(answer.error->retry_after, options.retry.longest) +
+                            backoff(options.retry.first, options.retry.longest, words.tries, rng);
+      api.loop().after(wait, [self = shared_from_this(), words = std::move(words)] {
+        self->leave(words, true);
+      });
+    } else {
+      // Without an answer, for when the server is back.
+      leave(words, answer.error && answer.error->reason == ApiReason::NotAnswered);
+    }
     go_on();
   }
 
@@ -150,6 +171,7 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   Api& api;
   const TellerOptions options;
   const Clock clock;
+  Rng rng;
   Queue order;
   std::unordered_map<std::string, Queue::iterator> waiting;  // by key
   // Of what went well; one after the other, so that a busy server gets few.

@@ -3,8 +3,9 @@
 // Of each object only the newest words are kept until they are written; so many writes are under
 // way at a time, and not more than so many begin in a second. What waits is bounded by the objects
 // that there are: words of pods that wait no more are dropped. While the server can't be reached
-// they wait for it; what it refuses is dropped: the desk says it again when it changes. News of
-// what went well (a note that is no warning) come last, and of very many only the latest.
+// they wait for it, and where it has trouble of its own they are tried a few times; what it refuses
+// is dropped: the desk says it again when it changes. News of what went well (a note that is no
+// warning) come last, and of very many only the latest.
 //
 // Everything happens on the Api's loop.
 #pragma once
@@ -25,6 +26,7 @@ struct TellerOptions {
   int per_second = 50;
   int at_a_time = 8;
   std::size_t most_news = 5'000;
+  RetryPolicy retry{seconds(1), minutes(1), 6};  // of what the server failed to do
 };
 
 class Teller {

@@ -159,6 +159,7 @@ class Recorder {
         client(server.access()) {
     options.at_a_time = 1;
     options.per_second = 1000;
+    options.retry.first = milliseconds(5);
     teller = std::make_unique<Teller>(*client.api, options, [this] { return Instant{++now_}; });
     run([this] { teller->note({{"ml", "held", "held"}, true, "FailedScheduling", "words"}); });
     EXPECT_TRUE(comes_true([&] { return bodies().size() == 1; }));
@@ -223,6 +224,44 @@ TEST(Teller, words_of_pods_that_wait_no_more_are_dropped_and_all_others_kept) {
   server.go_on();
   EXPECT_TRUE(comes_true([&] { return server.bodies().size() == 4; }));
   EXPECT_EQ(server.about(), (Names{"held", "p19999", "p0"})) << "with its condition before it";
+}
+
+TEST(Teller, words_under_way_are_not_repeated_for_a_pod_that_waits_no_more) {
+  Recorder server(well);
+  server.run([&] {
+    server.teller->note({{"ml", "held", "held"}, true, "FailedScheduling", "newer"});
+    server.teller->retract({"held"});
+    server.teller->note({{"ml", "later", "later"}, true, "Reason", "words"});
+  });
+  server.go_on(500);
+  EXPECT_TRUE(comes_true([&] { return server.about().size() == 2; }));
+  server.run([&] { server.teller->note({{"ml", "last", "last"}, true, "Reason", "words"}); });
+  EXPECT_TRUE(comes_true([&] { return server.about().size() == 3; }));
+  EXPECT_EQ(server.about(), (Names{"held", "later", "last"}));
+}
+
+TEST(Teller, what_the_server_failed_to_do_is_tried_again_but_not_for_ever) {
+  Recorder server(
+      [](int number) { return number <= 8 ? refusal(500, "InternalError") : answer(201, "{}"); });
+  server.go_on(500);
+  // Once, and five times more.
+  EXPECT_TRUE(comes_true([&] { return server.bodies().size() == 6; }));
+  server.run([&] { server.teller->note({{"ml", "other", "other"}, true, "Reason", "words"}); });
+  EXPECT_TRUE(comes_true([&] { return server.bodies().size() == 10; }));
+  EXPECT_EQ(server.about(), (Names{"held", "held", "held", "held", "held", "held", "other", "other",
+                                   "other", "other"}));
+  EXPECT_EQ(server.bodies()[0]["metadata"]["name"], server.bodies()[5]["metadata"]["name"])
+      << "if it was done nevertheless, it is not done twice";
+}
+
+TEST(Teller, newer_words_come_instead_of_those_that_the_server_failed_to_do) {
+  Recorder server(well);
+  server.run([&] {
+    server.teller->note({{"ml", "held", "held"}, true, "FailedScheduling", "newer"});
+  });
+  server.go_on(500);
+  ASSERT_TRUE(comes_true([&] { return server.bodies().size() == 2; }));
+  EXPECT_EQ(server.bodies()[1]["note"], "newer");
 }
 
 }  // namespace
