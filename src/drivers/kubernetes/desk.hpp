@@ -186,6 +186,7 @@ class Desk {
     Resources resized;  // what it takes there beyond what the engine holds for it; may be negative
     std::string nominated_node;
     std::unique_ptr<const Tell> told;  // none: nothing yet
+    Instant event_at;                  // of the last event that told it
     Duration told_pause;
     std::optional<Instant> tell_at;
   };

@@ -12,6 +12,9 @@ namespace {
 constexpr Duration kFirstWords = milliseconds(100), kGangWords = milliseconds(500);
 constexpr Duration kNextWords = seconds(5);
 constexpr Duration kMostBetween = seconds(60);
+// The API server forgets events, as a rule after an hour; whoever asks why a pod waits is to find
+// one.
+constexpr Duration kEventAgain = minutes(30);
 // Explaining costs as much as placing: only so many a turn.
 constexpr int kWordsPerTurn = 64;
 
@@ -59,16 +62,22 @@ void Desk::tell_waiting() {
   }
 }
 
-// What has changed.
+// What has changed; or else, after a while, once more the event alone.
 void Desk::say(PodRecord& record) {
   record.nominated_node = nominated_to(record);
   Tell words = words_for(record);
   const bool same = record.told && words == *record.told;
   record.told_pause =
       same ? std::min(kMostBetween, record.told_pause + record.told_pause) : kNextWords;
-  if (same) return;
+  if (same) {
+    if (now_ < record.event_at + kEventAgain) return;
+    record.event_at = now_;
+    orders_.emplace_back(Note{words.pod, true, "FailedScheduling", words.message, true});
+    return;
+  }
   const bool written = !record.told && shows(record.pod, words);
   record.told = std::make_unique<const Tell>(words);
+  record.event_at = now_;
   touch_claim(record);
   if (written)  // if its event is still there, the server keeps that
     orders_.emplace_back(Note{words.pod, true, "FailedScheduling", words.message});

@@ -522,6 +522,28 @@ TEST_F(DeskAlone, a_pod_that_was_not_bound_after_all_is_told_again_why_it_waits)
   }
 }
 
+TEST_F(DeskAlone, the_event_of_a_pod_that_waits_is_repeated_before_the_server_forgets_it) {
+  TaskRequest more;
+  more.gpu.count = 5;
+  ask_.request = SharedRequest(more);
+  desk_.put(pod("a"));
+  (void)turn();
+  int conditions = 0, events = 0;
+  for (int minute = 0; minute < 120; ++minute) {
+    desk_.begin(desk_.now() + minutes(1));
+    for (const Order& order : desk_.take()) {
+      conditions += std::holds_alternative<Tell>(order);
+      if (const auto* note = std::get_if<Note>(&order)) {
+        ++events;
+        EXPECT_TRUE(note->warning && note->again);
+        EXPECT_EQ(note->reason, "FailedScheduling");
+      }
+    }
+  }
+  EXPECT_EQ(conditions, 1);
+  EXPECT_EQ(events, 3);
+}
+
 TEST_F(DeskAlone, a_nomination_that_the_engine_gives_up_is_taken_back) {
   TaskRequest two;
   two.gpu.count = 2;

@@ -100,6 +100,7 @@ struct Note {
   PodName pod;
   bool warning = false;
   std::string reason, message;
+  bool again = false;  // was said before, and still holds: events go from the server after a while
 };
 
 struct TellClaim {

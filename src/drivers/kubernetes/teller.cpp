@@ -43,6 +43,7 @@ bool had_trouble(const ApiError& error) {
 struct Words {
   std::string key;  // object and kind of words
   std::function<ApiRequest()> request;
+  bool again = false;  // a repetition: it may wait until nobody has anything new to say
   int tries = 0;
 };
 using Queue = std::list<Words>;
@@ -59,17 +60,20 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   void put(Words words) {
     const auto begun = under_way.find(words.key);
     const auto it = waiting.find(words.key);
-    if (stopped) return;
+    const bool is_due = begun != under_way.end() || it != waiting.end();
+    if (stopped || (words.again && is_due)) return;
     if (begun != under_way.end()) {
       begun->second.next = std::move(words);
       return;
     }
-    if (it != waiting.end()) {
+    if (it != waiting.end() && !it->second->again) {
       *it->second = std::move(words);
       return;
     }
+    if (it != waiting.end()) drop(words.key);
     const std::string key = words.key;
-    waiting[key] = order.insert(order.end(), std::move(words));
+    Queue& queue = words.again ? repetitions : order;
+    waiting[key] = queue.insert(queue.end(), std::move(words));
     go_on();
   }
 
@@ -81,8 +85,9 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
 
   Words take(const std::string& key) {
     const auto it = waiting.find(key);
+    Queue& queue = it->second->again ? repetitions : order;
     Words words = std::move(*it->second);
-    order.erase(it->second);
+    queue.erase(it->second);
     waiting.erase(it);
     return words;
   }
@@ -101,6 +106,8 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
       news.pop_front();
       begin({kNews, event_creation(pod_of(note), false, note.reason, note.message, at)});
     }
+    while (may_begin() && news.empty() && !repetitions.empty())
+      begin(take(repetitions.front().key));
     if (left < options.per_second && !refilling && !stopped) {
       refilling = true;
       api.loop().after(seconds(1), [self = shared_from_this()] {
@@ -150,13 +157,15 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   }
 
   std::function<ApiRequest()> event_creation(ObjectReference object, bool warning,
-                                             std::string reason, std::string message,
-                                             Instant at) const {
+                                             std::string reason, std::string message, Instant at,
+                                             bool again = false) const {
     return [this, object = std::move(object), warning, reason = std::move(reason),
-            message = std::move(message), at] {
+            message = std::move(message), at, again] {
       Event event;
       event.about = object;
-      event.name = event_name(object, reason, message);
+      // The same words have the same name, and the server keeps the first: a repetition is another
+      // event.
+      event.name = event_name(object, reason, again ? message + std::to_string(at.ms) : message);
       event.reason = reason;
       event.action = warning ? "Scheduling" : "Binding";
       event.note = message;
@@ -168,11 +177,17 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
     };
   }
 
+  void put_event(const ObjectReference& object, bool warning, const std::string& reason,
+                 const std::string& message, bool again) {
+    put({event_key(object.uid, reason),
+         event_creation(object, warning, reason, message, clock(), again), again});
+  }
+
   Api& api;
   const TellerOptions options;
   const Clock clock;
   Rng rng;
-  Queue order;
+  Queue order, repetitions;
   std::unordered_map<std::string, Queue::iterator> waiting;  // by key
   // Of what went well; one after the other, so that a busy server gets few.
   std::deque<std::pair<Note, Instant>> news;
@@ -209,14 +224,13 @@ void Teller::retract(const Retract& pod) {
 }
 
 void Teller::note(const Note& note) {
-  if (note.warning) return note_about(pod_of(note), true, note.reason, note.message);
-  impl_->put_news(note);
+  if (!note.warning) return impl_->put_news(note);
+  impl_->put_event(pod_of(note), true, note.reason, note.message, note.again);
 }
 
 void Teller::note_about(const ObjectReference& object, bool warning, const std::string& reason,
                         const std::string& message) {
-  impl_->put({event_key(object.uid, reason),
-              impl_->event_creation(object, warning, reason, message, impl_->clock())});
+  impl_->put_event(object, warning, reason, message, false);
 }
 
 void Teller::tell_claim(const TellClaim& told) {

@@ -5,7 +5,7 @@
 // that there are: words of pods that wait no more are dropped. While the server can't be reached
 // they wait for it, and where it has trouble of its own they are tried a few times; what it refuses
 // is dropped: the desk says it again when it changes. News of what went well (a note that is no
-// warning) come last, and of very many only the latest.
+// warning) come last, and of very many only the latest; after them what was said before.
 //
 // Everything happens on the Api's loop.
 #pragma once

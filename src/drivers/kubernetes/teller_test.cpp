@@ -264,5 +264,24 @@ TEST(Teller, newer_words_come_instead_of_those_that_the_server_failed_to_do) {
   EXPECT_EQ(server.bodies()[1]["note"], "newer");
 }
 
+TEST(Teller, repetitions_come_last_and_are_events_of_their_own) {
+  Recorder server(well);
+  server.run([&] {
+    server.teller->note({{"ml", "held", "held"}, true, "FailedScheduling", "words", true});
+    server.teller->note({{"ml", "again", "again"}, true, "Reason", "words", true});
+    server.teller->note({{"ml", "good", "good"}, false, "Scheduled", "words"});
+    server.teller->note({{"ml", "new", "new"}, true, "Reason", "words"});
+  });
+  server.go_on();
+  ASSERT_TRUE(comes_true([&] { return server.about().size() == 4; }));
+  EXPECT_EQ(server.about(), (Names{"held", "new", "good", "again"}))
+      << "what is under way is not repeated";
+  server.run([&] {
+    server.teller->note({{"ml", "again", "again"}, true, "Reason", "words", true});
+  });
+  ASSERT_TRUE(comes_true([&] { return server.about().size() == 5; }));
+  EXPECT_NE(server.bodies()[3]["metadata"]["name"], server.bodies()[4]["metadata"]["name"]);
+}
+
 }  // namespace
 }  // namespace gs::kube
