@@ -102,6 +102,7 @@ def expected_start(text):
 
 @test
 def who_waits_is_told_when_it_starts():
+    scheduler()
     hour = {"gpu.scheduling/expected-runtime": "1h"}
     running = [pod("hour-0", GPUS, hour), pod("hour-1", GPUS, hour),
                pod("limited", GPUS, activeDeadlineSeconds=600)]
@@ -131,6 +132,7 @@ def who_waits_is_told_when_it_starts():
 
 @test
 def a_runtime_that_can_not_be_read_is_told():
+    scheduler()
     create(pod("vague", 1, {"gpu.scheduling/expected-runtime": "soon"}))
     wait_for(lambda: condition("vague"), "the pod has a condition")
     said = condition("vague")
