@@ -84,10 +84,7 @@ def run_on_node(name, script, gpus, ids=None):
 
 @test
 def the_agent_tells_from_the_kubelet_who_has_which_device():
-    agent = Program("agent", [
-        BINARY, "agent", "--kube", "--node-name", "real-node", "--kubeconfig", cluster().kubeconfig,
-        "--port", free_port(), "--simulate", f"{len(GPUS)}xH100-SXM5-80GB",
-        "--pod-resources-socket", _shared["node"].pod_resources_socket], cluster().folder).start()
+    agent = start_agent()
     path = "/apis/gpu.scheduling/v1/gpunodestatuses/real-node"
 
     def users(status):
@@ -113,6 +110,71 @@ def the_agent_tells_from_the_kubelet_who_has_which_device():
         cluster().kubectl("delete", "pod", "plain", "ours", "--timeout=60s")
         until(nobody, "all four are free again")
     finally:
+        agent.stop()
+
+
+def start_agent():
+    return Program("agent", [
+        BINARY, "agent", "--kube", "--node-name", "real-node", "--kubeconfig", cluster().kubeconfig,
+        "--port", free_port(), "--simulate", f"{len(GPUS)}xH100-SXM5-80GB",
+        "--pod-resources-socket", _shared["node"].pod_resources_socket], cluster().folder).start()
+
+
+def start_scheduler():
+    cluster().kubectl("create", "namespace", "gpu-scheduler")
+    return Program("scheduler", [BINARY, "kube", "--kubeconfig", cluster().kubeconfig, "--port", free_port()],
+                   cluster().folder).start()
+
+
+def our_pod(name, gpus, claim=None):
+    one = pod(name, "echo $NVIDIA_VISIBLE_DEVICES; sleep 100000", gpus)
+    one["spec"].update(schedulerName="gpu-scheduler", nodeSelector={"type": "real"})
+    one["metadata"]["annotations"] = {"gpu.scheduling/claim": claim} if claim else {}
+    cluster().request("POST", PODS, one)
+
+
+def running(name):
+    return cluster().wait_until(f"{PODS}/{name}", lambda one: one["status"]["phase"] == "Running",
+                                f"{name} runs", 120)["metadata"]["uid"]
+
+
+@test
+def beside_a_device_plugin_no_more_pods_come_than_it_has_devices():
+    """As the first document has it: a claim and a limit that agree. The kubelet chooses the devices, we
+    count them; and those of another scheduler's pod."""
+    cluster().request("POST", "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims", {
+        "apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim", "metadata": {"name": "two"},
+        "spec": {"devices": {"count": 2}}})
+    agent, scheduler = start_agent(), start_scheduler()
+    try:
+        theirs = run_on_node("theirs", "echo $NVIDIA_VISIBLE_DEVICES; sleep 100000", 1)
+        our_pod("claimed", 2, "two")
+        claimed = running("claimed")
+        our_pod("one-more", 1)
+        one_more = running("one-more")
+
+        def who_has_what():
+            status = cluster().find("/apis/gpu.scheduling/v1/gpunodestatuses/real-node")["status"]
+            return sorted(uid for device in status["devices"] for uid in device["inUseBy"])
+        wait_for(lambda: who_has_what() == sorted([theirs, claimed, claimed, one_more]),
+                 "the agent tells of all three from the kubelet")
+        given = {name: _shared["node"].log_of("default", name).split(",")
+                 for name in ("theirs", "claimed", "one-more")}
+        equal(sorted(sum(given.values(), [])), GPUS, "each device is somebody's, and nobody's twice")
+        our_pod("too-much", 1)
+        cluster().wait_until(f"{PODS}/too-much", lambda one: any(
+            "0 free GPUs" in condition.get("message", "") for condition in one["status"].get("conditions", [])),
+            "who finds none is told so")
+        cluster().kubectl("delete", "pod", "theirs", "--timeout=60s")
+        running("too-much")
+        wait_for(lambda: _shared["node"].log_of("default", "too-much").split(",") == given["theirs"],
+                 "it has the device that became free")
+        cluster().kubectl("delete", "pod", "claimed", "one-more", "too-much", "--timeout=60s")
+        leases = "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler/leases"
+        wait_for(lambda: not [one for one in cluster().get(leases)["items"]
+                              if one["metadata"]["name"].startswith("gpu-real-node-")], "no lease is left")
+    finally:
+        scheduler.stop()
         agent.stop()
 
 
@@ -146,7 +208,7 @@ def nothing_is_left_behind():
 if __name__ == "__main__":
     reason = why_not()
     if reason:
-        print(f"skipped: {reason}\n0 passed, 0 failed, 5 skipped")
+        print(f"skipped: {reason}\n0 passed, 0 failed, 6 skipped")
         sys.exit(0)
     try:
         code = main()
