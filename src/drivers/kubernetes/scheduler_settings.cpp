@@ -6,7 +6,6 @@
 #include "drivers/kubernetes/object_change.hpp"
 #include "drivers/kubernetes/scheduler.hpp"
 #include "wire/json_reader.hpp"
-#include "wire/kube/encode.hpp"
 #include "wire/kube/names.hpp"
 
 namespace gs::kube {
@@ -127,16 +126,8 @@ void Scheduler::write_config_words(const ObjectReference& object, bool is_good,
   // The same words about the same object are one event.
   const std::string since = before.empty() ? "" : "; it was " + before;
   teller_->note_about(object, !is_good, reason, standing.words + since);
-  if (object.kind == "ConfigMap") return;
-  const Resource resource{
-      "topology.scheduler", "v1alpha1",
-      object.kind == "SchedulerConfig" ? "schedulerconfigs" : "topologyschedulerconfigs", false};
-  const Json status = {
-      {"status",
-       {{"accepted", is_good}, {"inForce", standing.in_force}, {"message", standing.words}}}};
-  api_.call(of_subresource(patch_object(resource, {}, object.name, PatchType::Merge, status.dump()),
-                           "status"),
-            [](ApiAnswer) {});
+  if (object.kind != "ConfigMap")
+    teller_->tell_config(object, {is_good, standing.in_force, standing.words});
 }
 
 }  // namespace gs::kube

@@ -243,6 +243,20 @@ void Teller::tell_claim(const TellClaim& told) {
               }});
 }
 
+void Teller::tell_config(const ObjectReference& object, const ConfigStatus& status) {
+  impl_->put({"config/" + object.kind + "/" + object.name, [object, status] {
+                const Resource configs{"topology.scheduler", "v1alpha1",
+                                       object.kind == "SchedulerConfig"
+                                           ? "schedulerconfigs"
+                                           : "topologyschedulerconfigs",
+                                       false};
+                return of_subresource(
+                    apply_object(configs, {}, object.name,
+                                 encode_config_status(object.kind, object.name, status), kManager),
+                    "status");
+              }});
+}
+
 void Teller::tell_tenant(const TellTenant& told) {
   impl_->put({"tenant/" + told.name, [told] {
                 const Resource tenants{"gpu.scheduling", "v1", "gputenants", false};

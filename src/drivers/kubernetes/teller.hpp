@@ -45,6 +45,7 @@ class Teller {
   void note_about(const ObjectReference& object, bool warning, const std::string& reason,
                   const std::string& message);
   void tell_claim(const TellClaim& status);
+  void tell_config(const ObjectReference& object, const ConfigStatus& status);
   void tell_tenant(const TellTenant& status);
 
  private:

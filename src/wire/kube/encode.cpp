@@ -190,6 +190,17 @@ std::string encode_tenant_status(const std::string& name, const TenantStatus& st
          {"waitingJobs", status.waiting_jobs}}}});
 }
 
+std::string encode_config_status(const std::string& kind, const std::string& name,
+                                 const ConfigStatus& status) {
+  return text_of({{"apiVersion", kTopologyApi},
+                  {"kind", kind},
+                  {"metadata", {{"name", name}}},
+                  {"status",
+                   {{"accepted", status.accepted},
+                    {"inForce", status.in_force},
+                    {"message", cut(status.message, kMaxMessage)}}}});
+}
+
 std::string encode_gpu_lease(const GpuLease& lease) {
   Json annotations = {{kLeaseNodeAnnotation, lease.node},
                       {kLeaseGpuAnnotation, std::to_string(lease.gpu)}};

@@ -67,6 +67,15 @@ std::string encode_claim_status(const std::string& ns, const std::string& name,
                                 const ClaimStatus& status);
 // PATCH .../gputenants/{name}/status with kApplyType
 std::string encode_tenant_status(const std::string& name, const TenantStatus& status);
+
+struct ConfigStatus {
+  bool accepted = false;
+  bool in_force = false;
+  std::string message;
+};
+// PATCH .../schedulerconfigs/{name}/status (topologyschedulerconfigs) with kApplyType
+std::string encode_config_status(const std::string& kind, const std::string& name,
+                                 const ConfigStatus& status);
 // What a claim's status says of these allocations: node, ids and text follow from them.
 ClaimStatus claim_status(ClaimPhase phase, std::vector<ClaimAllocation> allocations,
                          std::string message);

@@ -114,6 +114,15 @@ TEST(KubeEncode, the_status_of_a_tenant_is_read_back) {
   EXPECT_EQ(parsed(encode_tenant_status("team", {true, "", 2000, 0}))["status"]["usedGPUs"], "2");
 }
 
+TEST(KubeEncode, a_configuration_is_told_how_it_stands) {
+  const Json object = parsed(
+      encode_config_status("SchedulerConfig", "topology-scheduler-config", {true, false, "why"}));
+  EXPECT_EQ(object["apiVersion"], "topology.scheduler/v1alpha1");
+  EXPECT_EQ(object["kind"], "SchedulerConfig");
+  EXPECT_EQ(object["metadata"], Json({{"name", "topology-scheduler-config"}}));
+  EXPECT_EQ(object["status"], Json({{"accepted", true}, {"inForce", false}, {"message", "why"}}));
+}
+
 TEST(KubeEncode, a_node_status_is_read_back) {
   GpuNodeStatus status;
   status.node_name = status.meta.name = "node-a";
