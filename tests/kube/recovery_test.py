@@ -150,6 +150,25 @@ def what_a_node_says_of_its_devices_may_change_under_those_who_have_them():
 
 
 @test
+def the_leases_of_a_node_that_vanishes_go_with_its_pods():
+    """Kubernetes deletes the pods of a node that is gone, after 40 s; a gang is whole elsewhere before."""
+    submit("moves")
+    before = wait_for(lambda: whole("moves"), "the gang is bound")
+    nodes = {one["metadata"]["name"] for one in cluster().get("/api/v1/nodes")["items"]}
+    gone = sorted(before)[0]
+    alone = next(one for one in sorted(nodes) if leaf_of(one) != leaf_of(gone))
+    scheduled.create(pod("alone", 1, nodeSelector={"kubernetes.io/hostname": alone}))
+    scheduled.bound("alone")
+    check([lease for lease in scheduled.gpu_leases() if lease.startswith(f"gpu-{alone}-")], "it has a lease")
+    cluster().request("DELETE", f"/api/v1/nodes/{alone}")
+    recovers("moves", lambda: cluster().request("DELETE", f"/api/v1/nodes/{gone}"), gone)
+    wait_for(lambda: not [lease for lease in scheduled.gpu_leases()
+                          if lease.startswith((f"gpu-{gone}-", f"gpu-{alone}-"))],
+             "no lease of a node that is gone is left")
+    remove("moves")
+
+
+@test
 def recoveries_are_measured():
     lines = [line for line in scheduler().page("/metrics").splitlines()
              if line.startswith("topology_scheduler_recovery_duration_seconds_count")]
