@@ -101,16 +101,17 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
 
   void go_on() {
     while (may_begin() && !order.empty()) begin(take(order.front().key));
-    if (may_begin() && !news.empty() && !under_way.contains(kNews) && !waiting.contains(kNews)) {
+    if (may_begin_news() && !news.empty() && !under_way.contains(kNews) &&
+        !waiting.contains(kNews)) {
       const auto [note, at] = std::move(news.front());
       news.pop_front();
       begin({kNews, event_creation(pod_of(note), false, note.reason, note.message, at)});
     }
-    while (may_begin() && news.empty() && !repetitions.empty())
+    while (may_begin_news() && news.empty() && !repetitions.empty())
       begin(take(repetitions.front().key));
     if (left < options.per_second && !refilling && !stopped) {
       refilling = true;
-      api.loop().after(seconds(1), [self = shared_from_this()] {
+      api.loop().after(options.period, [self = shared_from_this()] {
         self->refilling = false;
         self->left = self->options.per_second;
         self->go_on();
@@ -119,6 +120,8 @@ struct Teller::Impl : std::enable_shared_from_this<Teller::Impl> {
   }
 
   bool may_begin() const { return !stopped && calls < options.at_a_time && left > 0; }
+  // Half of each second's writes are left for those who wait for a word.
+  bool may_begin_news() const { return may_begin() && left > options.per_second / 2; }
 
   void begin(Words words) {
     under_way[words.key] = {};

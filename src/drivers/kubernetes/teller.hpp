@@ -5,7 +5,8 @@
 // that there are: words of pods that wait no more are dropped. While the server can't be reached
 // they wait for it, and where it has trouble of its own they are tried a few times; what it refuses
 // is dropped: the desk says it again when it changes. News of what went well (a note that is no
-// warning) come last, and of very many only the latest; after them what was said before.
+// warning) come last, take half of the writes at most, and of very many only the latest are kept;
+// after them comes what was said before.
 //
 // Everything happens on the Api's loop.
 #pragma once
@@ -24,6 +25,7 @@ struct TellerOptions {
   std::string controller = "gpu-scheduler";  // whom events name
   std::string instance;
   int per_second = 50;
+  Duration period = seconds(1);  // another second in tests
   int at_a_time = 8;
   std::size_t most_news = 5'000;
   RetryPolicy retry{seconds(1), minutes(1), 6};  // of what the server failed to do

@@ -211,6 +211,32 @@ HttpResponse well(int) { return answer(200, "{}"); }
 
 using Names = std::vector<std::string>;
 
+// Thousands of pods are bound at once, and then somebody waits and is to be told why.
+TEST(Teller, news_leave_writes_for_those_who_wait_for_a_word) {
+  ApiServer server([](const HttpRequest&, Exchange& exchange) { exchange.answer(well(0)); });
+  Client client(server.access());
+  TellerOptions options;
+  options.per_second = 4;
+  options.period = minutes(60);
+  auto teller = std::make_unique<Teller>(*client.api, options, [] { return Instant{1}; });
+  const auto run = [&](const std::function<void()>& f) {
+    std::atomic<bool> done = false;
+    client.loop.post([&] {
+      f();
+      done = true;
+    });
+    EXPECT_TRUE(comes_true([&] { return done.load(); }));
+  };
+  run([&] {
+    for (const char* pod : {"a", "b", "c", "d", "e"})
+      teller->note({{"ml", pod, pod}, false, "Scheduled", "words"});
+  });
+  EXPECT_TRUE(comes_true([&] { return server.seen().size() == 2; }));
+  run([&] { teller->tell({{"ml", "waits", "waits"}, "Unschedulable", "no room", ""}); });
+  EXPECT_TRUE(comes_true([&] { return server.seen().size() == 4; })) << "condition and event";
+  run([&] { teller.reset(); });
+}
+
 TEST(Teller, words_of_pods_that_wait_no_more_are_dropped_and_all_others_kept) {
   Recorder server(well);
   constexpr int kPods = 20'000;
