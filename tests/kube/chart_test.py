@@ -67,9 +67,11 @@ def scheduler_and_webhook_name_devices_alike():
     for words in arguments(deviceNaming="uuid"):
         check("--device-naming=uuid" in words, words)
     flags = ("--nvidia-visible-devices", "--kubelet-chooses")
-    check(not [word for word in arguments()[1] if word in flags])
-    _, webhook = arguments(**{"webhook.nvidiaVisibleDevices": True, "webhook.kubeletChooses": True})
+    for words in arguments():
+        check(not [word for word in words if word in flags])
+    scheduler, webhook = arguments(**{"webhook.nvidiaVisibleDevices": True, "kubeletChooses": True})
     equal([word for word in webhook if word in flags], list(flags))
+    check("--kubelet-chooses" in scheduler, scheduler)
 
 
 @test

@@ -120,10 +120,11 @@ def start_agent():
         "--pod-resources-socket", _shared["node"].pod_resources_socket], cluster().folder).start()
 
 
-def start_scheduler():
-    cluster().kubectl("create", "namespace", "gpu-scheduler")
-    return Program("scheduler", [BINARY, "kube", "--kubeconfig", cluster().kubeconfig, "--port", free_port()],
-                   cluster().folder).start()
+def start_scheduler(*flags):
+    if cluster().find("/api/v1/namespaces/gpu-scheduler") is None:
+        cluster().kubectl("create", "namespace", "gpu-scheduler")
+    return Program("scheduler", [BINARY, "kube", "--kubeconfig", cluster().kubeconfig, "--port", free_port(),
+                                 *flags], cluster().folder).start()
 
 
 def our_pod(name, gpus, claim=None):
@@ -131,6 +132,18 @@ def our_pod(name, gpus, claim=None):
     one["spec"].update(schedulerName="gpu-scheduler", nodeSelector={"type": "real"})
     one["metadata"]["annotations"] = {"gpu.scheduling/claim": claim} if claim else {}
     cluster().request("POST", PODS, one)
+
+
+def claim(name, count):
+    cluster().request("POST", "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims", {
+        "apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim", "metadata": {"name": name},
+        "spec": {"devices": {"count": count}}})
+
+
+def waits_because(name, words):
+    cluster().wait_until(f"{PODS}/{name}", lambda one: any(
+        words in condition.get("message", "") for condition in one["status"].get("conditions", [])),
+        f"{name} is told: {words}")
 
 
 def running(name):
@@ -142,9 +155,7 @@ def running(name):
 def beside_a_device_plugin_no_more_pods_come_than_it_has_devices():
     """As the first document has it: a claim and a limit that agree. The kubelet chooses the devices, we
     count them; and those of another scheduler's pod."""
-    cluster().request("POST", "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims", {
-        "apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim", "metadata": {"name": "two"},
-        "spec": {"devices": {"count": 2}}})
+    claim("two", 2)
     agent, scheduler = start_agent(), start_scheduler()
     try:
         theirs = run_on_node("theirs", "echo $NVIDIA_VISIBLE_DEVICES; sleep 100000", 1)
@@ -162,9 +173,7 @@ def beside_a_device_plugin_no_more_pods_come_than_it_has_devices():
                  for name in ("theirs", "claimed", "one-more")}
         equal(sorted(sum(given.values(), [])), GPUS, "each device is somebody's, and nobody's twice")
         our_pod("too-much", 1)
-        cluster().wait_until(f"{PODS}/too-much", lambda one: any(
-            "0 free GPUs" in condition.get("message", "") for condition in one["status"].get("conditions", [])),
-            "who finds none is told so")
+        waits_because("too-much", "0 free GPUs")
         cluster().kubectl("delete", "pod", "theirs", "--timeout=60s")
         running("too-much")
         wait_for(lambda: _shared["node"].log_of("default", "too-much").split(",") == given["theirs"],
@@ -173,6 +182,30 @@ def beside_a_device_plugin_no_more_pods_come_than_it_has_devices():
         leases = "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler/leases"
         wait_for(lambda: not [one for one in cluster().get(leases)["items"]
                               if one["metadata"]["name"].startswith("gpu-real-node-")], "no lease is left")
+    finally:
+        scheduler.stop()
+        agent.stop()
+
+
+@test
+def where_the_kubelet_chooses_nobody_is_told_devices_that_it_may_give_to_others():
+    """A pod with a limit and one that is told its devices, each of which finds the other on the node."""
+    claim("told", 1)
+    agent, scheduler = start_agent(), start_scheduler("--kubelet-chooses")
+    try:
+        our_pod("limited", 1)
+        running("limited")
+        our_pod("told", 0, "told")
+        waits_because("told", "pods whose devices the kubelet chooses leave")
+        our_pod("limited-too", 3)
+        running("limited-too")
+        cluster().kubectl("delete", "pod", "limited", "limited-too", "--timeout=60s")
+        running("told")
+        our_pod("late", 1)
+        waits_because("late", "pods that were told their devices leave")
+        cluster().kubectl("delete", "pod", "told", "--timeout=60s")
+        running("late")
+        cluster().kubectl("delete", "pod", "late", "--timeout=60s")
     finally:
         scheduler.stop()
         agent.stop()
@@ -208,7 +241,7 @@ def nothing_is_left_behind():
 if __name__ == "__main__":
     reason = why_not()
     if reason:
-        print(f"skipped: {reason}\n0 passed, 0 failed, 6 skipped")
+        print(f"skipped: {reason}\n0 passed, 0 failed, 7 skipped")
         sys.exit(0)
     try:
         code = main()

@@ -28,7 +28,7 @@
     {{- if .Values.webhook.nvidiaVisibleDevices }}
     - --nvidia-visible-devices
     {{- end }}
-    {{- if .Values.webhook.kubeletChooses }}
+    {{- if .Values.kubeletChooses }}
     - --kubelet-chooses
     {{- end }}
     {{- with .Values.webhook.extraArgs }}

@@ -35,6 +35,7 @@ struct Flags {
   std::string kubeconfig, context;
   std::vector<std::string> scheduler_names;
   std::optional<kube::DeviceNaming> device_naming;
+  bool kubelet_chooses = false;
   std::string config;
   bool leader_elect = true;
   bool leases = true;
@@ -159,7 +160,8 @@ void Kube::follow(bool does) {
       *api_,
       kube::SchedulerOptions{
           config_, identity_, flags_.leader_elect,
-          kube::Given{!flags_.scheduler_names.empty(), flags_.device_naming.has_value()}},
+          kube::Given{!flags_.scheduler_names.empty(), flags_.device_naming.has_value()},
+          flags_.kubelet_chooses},
       wall_clock);
   scheduler_->start();
 }
@@ -340,6 +342,11 @@ void add_kube(CLI::App& app, int& exit_code) {
   command->add_option("--scheduler-name", flags->scheduler_names,
                       "Names by which pods ask for us; may be given several times");
   add_device_naming_flag(*command, flags->device_naming);
+  command->add_flag(
+      "--kubelet-chooses", flags->kubelet_chooses,
+      "Device plugins choose the devices of pods with a limit of nvidia.com/gpu: keep "
+      "pods that are told their devices off nodes where such pods are, and such pods "
+      "off theirs");
   command->add_flag("--leader-elect,!--no-leader-elect", flags->leader_elect,
                     "One of several schedulers leads, the others stand by (default)");
   command

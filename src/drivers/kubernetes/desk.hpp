@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "drivers/kubernetes/device_choosers.hpp"
 #include "drivers/kubernetes/orders.hpp"
 #include "drivers/kubernetes/pod_ask.hpp"
 #include "drivers/kubernetes/pod_rules.hpp"
@@ -55,6 +56,9 @@ struct DeskOptions {
   std::vector<std::string> scheduler_names = {"gpu-scheduler", "topology-aware-scheduler"};
   DeviceNaming naming = DeviceNaming::Index;
   bool leases = true;
+  // Device plugins choose the devices of pods with limits: these, and pods that are told their
+  // devices, stay off each other's nodes.
+  bool kubelet_chooses = false;
   bool alone = false;  // leader election is on: nobody but us works on our pods
   // A gang's place is kept so long for a pod that its controller has to make anew.
   Duration member_timeout = seconds(60);
@@ -177,6 +181,7 @@ class Desk {
     Pod pod;
     PodAsk ask;
     bool ours = false;
+    Chooser chooser = Chooser::Nobody;
     bool gone = false;     // from the API server; kept until its Bind has a result
     bool evicted = false;  // the binder asks for it until it is gone
     std::string unit;      // empty: none
@@ -336,6 +341,7 @@ class Desk {
   std::set<std::string> nodes_like(const LabelTerms& terms) const;
   void refresh_families();
   void refresh(Family& family);
+  bool rules_its_members(const Unit& unit) const;
   TaskRequest marked(TaskRequest request, const std::string& key);
   void regroup(Unit& unit);
   std::string tie(const Unit& unit, const Slot& slot, const std::string& key,
@@ -355,12 +361,15 @@ class Desk {
   static bool runs(const Unit& unit);
   bool is_under_way(const Unit& unit) const;
 
-  // --- volumes, and both together (desk_volumes.cpp) ---
+  // --- volumes, who chooses devices, and all rules together (desk_node_sets.cpp) ---
   void volumes_changed();
   void ask_volumes(PodRecord& record);
+  Chooser chooser_of(const PodRecord& record) const;
   std::uint64_t rules_version() const;
   std::optional<RuleBook> book_of(const Pod& pod, const std::vector<const Pod*>& fellows) const;
   std::set<std::string> nodes_for(const RuleBook& book, const LabelTerms& terms) const;
+  std::set<std::string> nodes_beside(const RuleBook& book,
+                                     const std::vector<PodRules::Beside>& tied);
   bool may_stand(const Pod& pod, const std::string& node);
   void count_in(const Pod& pod, const std::string& node);
   void count_out(const std::string& uid);
@@ -472,6 +481,7 @@ class Desk {
   std::set<std::pair<Instant, std::string>> tell_at_;  // pods that have to be told something
   PodRules rules_;
   Volumes volumes_;
+  DeviceChoosers choosers_;
   std::set<std::string> volume_waiters_;    // pods that wait for something of their claims
   std::map<std::string, Family> families_;  // by key
   std::set<int> free_numbers_;              // of families that are no more

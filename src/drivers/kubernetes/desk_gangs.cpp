@@ -110,7 +110,7 @@ std::size_t Desk::try_beside(Unit& unit, const std::vector<std::size_t>& tried,
   if (book) {
     key = "beside " + unit.gang;
     made.insert(key);
-    mark_nodes(add_family(key), nodes_for(*book, rules_.terms_beside(*book, tied)));
+    mark_nodes(add_family(key), nodes_beside(*book, tied));
   }
   std::size_t last = 0;
   for (const std::size_t index : tried)

@@ -37,6 +37,7 @@ void Desk::put(Pod now) {
   const std::string stood = counts_anew ? rules_.lift(uid) : std::string{};
   record.pod = std::move(now);
   const Pod& pod = record.pod;
+  record.chooser = chooser_of(record);
   if (pod.ended())
     (void)rules_.lift(uid);
   else if (!pod.node_name.empty())
@@ -97,6 +98,7 @@ void Desk::ask(PodRecord& record) {
   leave_claim(record);
   leave_gang(record);
   record.ask = ask_of_(record.pod);
+  record.chooser = chooser_of(record);
   ask_volumes(record);
   const std::string& uid = record.pod.meta.uid;
   if (!record.ask.gang.empty()) gangs_[record.ask.gang].members.insert(uid);

@@ -130,6 +130,15 @@ void Desk::refresh(Family& family) {
   }
 }
 
+// Whether where a member may lie follows from where another one does.
+bool Desk::rules_its_members(const Unit& unit) const {
+  std::set<std::string> keys(unit.families.begin(), unit.families.end());
+  keys.erase(std::string{});
+  if (unit.slots.size() < 2 || keys.empty()) return false;
+  const std::optional<RuleBook>& book = families_.at(*keys.begin()).book;
+  return keys.size() > 1 || !book || !book->is_about_choosers_only();
+}
+
 // The request of a group, with the marks that its family demands and wishes for.
 TaskRequest Desk::marked(TaskRequest request, const std::string& key) {
   if (key.empty()) return request;
@@ -198,10 +207,7 @@ std::string Desk::tie(const Unit& unit, const Slot& slot, const std::string& key
   if (key.empty()) return key;
   std::string own = slot.pin.empty() ? "beside " + unit.gang + " " + key : key;
   std::set<std::string> nodes{slot.pin};
-  if (slot.pin.empty()) {
-    const RuleBook& book = *families_.at(key).book;
-    nodes = nodes_for(book, rules_.terms_beside(book, tied));
-  }
+  if (slot.pin.empty()) nodes = nodes_beside(*families_.at(key).book, tied);
   mark_nodes(add_family(own), std::move(nodes));
   return own;
 }

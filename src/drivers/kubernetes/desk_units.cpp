@@ -26,13 +26,10 @@ Job Desk::job_of(const Unit& unit, const PodRecord& first) const {
       job.expected_runtime = std::max(job.expected_runtime, it->second.ask.expected_runtime);
   // Room that is made for a gang may turn out to be where its rules forbid it to lie. And whoever
   // looks for company, or counts others, would find itself without them where it evicts them.
-  const bool ruled_gang =
-      unit.slots.size() > 1 && std::any_of(unit.families.begin(), unit.families.end(),
-                                           [](const std::string& key) { return !key.empty(); });
   const bool counts_others = !first.pod.pod_affinity.required.empty() ||
                              std::any_of(first.pod.spread.begin(), first.pod.spread.end(),
                                          [](const TopologySpread& rule) { return rule.required; });
-  job.can_preempt_others = first.ask.may_preempt && !ruled_gang && !counts_others;
+  job.can_preempt_others = first.ask.may_preempt && !rules_its_members(unit) && !counts_others;
   job.sets[0].topology = unit.topology;
   return job;
 }

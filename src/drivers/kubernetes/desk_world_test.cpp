@@ -72,10 +72,24 @@ void bind_by_another(World& world, const std::string& uid) {
     }
 }
 
-void act(World& world, Rng& rng, int& names, bool rules, bool hasty) {
+struct Cast {
+  int schedulers = 1;
+  bool alone = true;  // one of them leads
+  bool leases = true;
+  bool hasty = false;            // pods say that they are done soon, and are not
+  bool kubelet_chooses = false;  // for pods with limits; others are told their devices
+};
+
+void act(World& world, Rng& rng, int& names, bool rules, const Cast& cast) {
   const auto made = [&](Pod pod) {
-    if (hasty) set_label(pod.meta.annotations, kRuntimeAnnotation, "10s");
+    if (cast.hasty) set_label(pod.meta.annotations, kRuntimeAnnotation, "10s");
     return pod;
+  };
+  const bool named = cast.kubelet_chooses && rng.chance(0.4);
+  const auto make = [&](const std::string& name, int gpus, const std::string& gang = {},
+                        int size = 0) {
+    return named ? world.make_named(name, gpus, gang, size)
+                 : world.make_pod(name, gpus, gang, size);
   };
   std::vector<std::string> running, all;
   for (const auto& [uid, pod] : world.pods()) {
@@ -86,8 +100,7 @@ void act(World& world, Rng& rng, int& names, bool rules, bool hasty) {
     case 0:
     case 1:
     case 2: {
-      Pod pod =
-          made(world.make_pod("p" + std::to_string(++names), 1 + static_cast<int>(rng.below(4))));
+      Pod pod = made(make("p" + std::to_string(++names), 1 + static_cast<int>(rng.below(4))));
       pod.priority = static_cast<int>(rng.below(3)) * 100;
       world.add(rules ? with_rules(pod, rng, rng.chance(0.6)) : pod);
       break;
@@ -98,7 +111,7 @@ void act(World& world, Rng& rng, int& names, bool rules, bool hasty) {
       Rng alike(rng.next());
       const bool ruled = rules && rng.chance(0.5);
       for (int i = 0; i < size; ++i) {
-        const Pod pod = made(world.make_pod(gang + "-" + std::to_string(i), 2, gang, size));
+        const Pod pod = made(make(gang + "-" + std::to_string(i), 2, gang, size));
         Rng member = alike;  // the same rules for all
         world.add(rules ? with_rules(pod, member, ruled) : pod);
       }
@@ -166,7 +179,10 @@ bool waits(const Pod& pod) {
          pod.meta.annotation("test/share") == nullptr;
 }
 
-int gpus_of(const Pod& pod) { return static_cast<int>(pod.containers[0].limits[0].amount.value()); }
+int gpus_of(const Pod& pod) {
+  if (const std::string* named = pod.meta.annotation(kTestNamed)) return std::stoi(*named);
+  return static_cast<int>(pod.containers[0].limits[0].amount.value());
+}
 
 using FreeGpus = std::map<std::string, int>;  // by node
 
@@ -244,20 +260,13 @@ void look(World& world) {
   }
 }
 
-struct Cast {
-  int schedulers = 1;
-  bool alone = true;  // one of them leads
-  bool leases = true;
-  bool hasty = false;  // pods say that they are done soon, and are not
-};
-
 void play_history(int seed, Cast cast, bool rules) {
   Rng rng(static_cast<std::uint64_t>(seed));
-  World world(cast.schedulers, cast.alone, cast.leases);
+  World world(cast.schedulers, cast.alone, cast.leases, cast.kubelet_chooses);
   for (const char* name : {"n0", "n1", "n2", "n3"}) add_node(world, name);
   int names = 0;
   for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
-    if (rng.chance(0.15)) act(world, rng, names, rules, cast.hasty);
+    if (rng.chance(0.15)) act(world, rng, names, rules, cast);
     if (rng.chance(0.1)) world.kill_evicted();
     if (cast.alone && cast.schedulers > 1 && rng.chance(0.02))
       world.take_over(rng.below(world.schedulers()));
@@ -272,6 +281,7 @@ constexpr Cast kTwoAtOnce{2, false};
 constexpr Cast kTwoInTurn{2, true};
 constexpr Cast kWithoutLeases{1, true, false};
 constexpr Cast kHasty{1, true, true, true};
+constexpr Cast kKubeletChooses{1, true, true, false, true};
 
 TEST_P(Histories, of_one_scheduler) { play_history(GetParam(), {}, false); }
 TEST_P(Histories, of_two_schedulers_at_once) {
@@ -295,6 +305,10 @@ TEST_P(Histories, of_a_scheduler_without_leases) {
 }
 TEST_P(Histories, of_pods_that_take_longer_than_they_say) {
   play_history(GetParam() + 7 * kOtherKind, kHasty, GetParam() % 2 == 0);
+}
+
+TEST_P(Histories, of_pods_whose_devices_the_kubelet_chooses) {
+  play_history(GetParam() + 8 * kOtherKind, kKubeletChooses, GetParam() % 2 == 0);
 }
 
 // HISTORIES says how many of each; `scripts/test.py soak` plays thousands.

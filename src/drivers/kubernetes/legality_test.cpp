@@ -66,6 +66,13 @@ std::string broken_spread(const Pod& pod, const std::string& node, const std::ve
   return {};
 }
 
+// A device plugin gives the one devices, and may give it those that the other was told.
+bool share_devices(const Pod& told, const Pod& limited) {
+  const ResourceList& limits = limited.containers.front().limits;
+  return told.meta.annotation(kTestToldDevices) != nullptr && !limits.empty() &&
+         limits.front().amount.value() > 0;
+}
+
 }  // namespace
 
 std::string conflict_with(const Pod& pod, const std::string& node, const std::vector<Standing>& all,
@@ -80,6 +87,8 @@ std::string conflict_with(const Pod& pod, const std::string& node, const std::ve
           same_domain(nodes, node, other.node, term.topology_key))
         return "anti-affinity of " + other.pod->meta.name;
     if (other.node != node) continue;
+    if (share_devices(pod, *other.pod) || share_devices(*other.pod, pod))
+      return "who chooses the devices of " + other.pod->meta.name;
     for (const HostPort& mine : pod.host_ports)
       for (const HostPort& theirs : other.pod->host_ports)
         if (conflict(mine, theirs)) return "host port of " + other.pod->meta.name;

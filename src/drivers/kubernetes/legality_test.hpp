@@ -11,6 +11,9 @@
 
 namespace gs::kube {
 
+// An annotation of pods that are told their devices, and may not stand beside pods with limits.
+inline constexpr const char* kTestToldDevices = "test/told-devices";
+
 struct Standing {
   const Pod* pod = nullptr;
   std::string node;

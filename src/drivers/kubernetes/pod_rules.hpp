@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "drivers/kubernetes/device_choosers.hpp"
 #include "drivers/kubernetes/shared_node.hpp"
 #include "model/node.hpp"
 #include "model/request.hpp"
@@ -34,7 +35,13 @@ struct RuleBook {
   std::vector<std::string> others;  // keys of anti-affinities of placed pods that speak of it
   TaskRequest nodes;                // its own node selector, affinity and tolerations
   std::string volumes_of;  // uid of the pod whose claims say where it may go; empty: none does
+  Chooser chooser = Chooser::Nobody;  // Nobody: those of the other kind are not in its way
   bool may_begin = false;  // whom it wants to be near is the pod itself, or starts with it
+
+  bool is_about_choosers_only() const {
+    return near.empty() && apart.empty() && wishes.empty() && spread.empty() && others.empty() &&
+           volumes_of.empty();
+  }
 };
 
 class PodRules {

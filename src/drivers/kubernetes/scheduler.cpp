@@ -21,6 +21,7 @@ DeskOptions desk_options(const SchedulerOptions& options) {
   desk.naming = options.config.device_naming;
   desk.leases = options.config.leases;
   desk.alone = options.alone;
+  desk.kubelet_chooses = options.kubelet_chooses;
   return desk;
 }
 
@@ -77,7 +78,8 @@ void Scheduler::begin_if_ready() {
   if (!leads_) return log_info("everything has been listed; standing by");
   desk_.synced();
   log_info("everything has been listed; scheduling begins",
-           {{"device_naming", word_of(live_config_.in_force().device_naming)}});
+           {{"device_naming", word_of(live_config_.in_force().device_naming)},
+            {"kubelet_chooses", options_.kubelet_chooses}});
   say_configs();
 }
 

@@ -32,6 +32,7 @@ struct SchedulerOptions {
   std::string identity;  // unique among schedulers
   bool alone = true;     // leader election is on
   Given given;
+  bool kubelet_chooses = false;  // the devices of pods with limits, on nodes with a device plugin
 };
 
 class Scheduler {

@@ -29,6 +29,8 @@ TaskRequest request_of(const Pod& pod) {
   TaskRequest request;
   request.resources = takes->resources;
   request.gpu.count = takes->gpus;
+  if (const std::string* named = pod.meta.annotation(kTestNamed))
+    request.gpu.count = std::stoi(*named);
   if (const std::string* pin = pod.meta.annotation(kTestPin)) {
     const Result<Allocated> devices = parse_allocated(*pin);
     request.only_nodes = {devices->node};
@@ -63,7 +65,8 @@ PodAsk ask_of(const Pod& pod) {
 
 }  // namespace
 
-World::World(int schedulers, bool alone, bool leases) : alone_(alone), with_leases_(leases) {
+World::World(int schedulers, bool alone, bool leases, bool kubelet_chooses)
+    : alone_(alone), with_leases_(leases), kubelet_chooses_(kubelet_chooses) {
   schedulers_.resize(static_cast<std::size_t>(schedulers));
   for (Scheduler& scheduler : schedulers_) {
     scheduler.leads = !alone || &scheduler == &schedulers_.front();
@@ -75,6 +78,7 @@ void World::start(Scheduler& scheduler) {
   DeskOptions options;
   options.alone = alone_;
   options.leases = with_leases_;
+  options.kubelet_chooses = kubelet_chooses_;
   scheduler.desk = std::make_unique<Desk>(options, ask_of);
   scheduler.news.clear();
   scheduler.writes.clear();
@@ -178,6 +182,16 @@ Pod World::make_pod(const std::string& name, int gpus, const std::string& gang,
   container.limits = {{std::string(kGpuResource), *parse_quantity(std::to_string(gpus))}};
   container.requests = container.limits;
   pod.containers.push_back(container);
+  return pod;
+}
+
+Pod World::make_named(const std::string& name, int gpus, const std::string& gang,
+                      int gang_size) const {
+  Pod pod = make_pod(name, 0, gang, gang_size);
+  pod.containers.front().limits.clear();
+  pod.containers.front().requests.clear();
+  set_label(pod.meta.annotations, kTestNamed, std::to_string(gpus));
+  if (kubelet_chooses_) set_label(pod.meta.annotations, kTestToldDevices, "true");
   return pod;
 }
 

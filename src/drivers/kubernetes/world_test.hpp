@@ -25,10 +25,14 @@
 
 namespace gs::kube {
 
+inline constexpr const char* kTestNamed = "test/named";  // how many GPUs, without a limit
+
 class World {
  public:
   // `alone`: one of them leads at a time, and the others stand by. `leases`: of GPUs.
-  explicit World(int schedulers = 1, bool alone = true, bool leases = true);
+  // `kubelet_chooses`: devices of pods with limits.
+  explicit World(int schedulers = 1, bool alone = true, bool leases = true,
+                 bool kubelet_chooses = false);
 
   // --- what users, controllers and kubelets do ---
   void add_node(const std::string& name, int gpus, const Labels& labels = {});
@@ -48,6 +52,9 @@ class World {
                          const std::vector<int>& gpus, const std::string& group);
   void annotate(const std::string& uid, const std::string& name, const std::string& value);
   void forget_claim(const std::string& uid);  // what the pod asks for can't be read any more
+  // A pod without a limit, that is told its devices.
+  Pod make_named(const std::string& name, int gpus, const std::string& gang = {},
+                 int gang_size = 0) const;
   // A pod that takes a part of one GPU; 0: follows from the other.
   std::string add_shared(const std::string& name, int milli, std::int64_t memory_mib);
   void put(const PodDisruptionBudget& budget);
@@ -126,6 +133,7 @@ class World {
   Instant now_{1'000'000};
   bool alone_;
   bool with_leases_;
+  bool kubelet_chooses_;
   bool controllers_ = false;
   int version_ = 0;
   std::map<std::string, Pod> pods_;

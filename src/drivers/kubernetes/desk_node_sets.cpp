@@ -1,5 +1,12 @@
-// Volume claims at the desk: they, too, become sets of nodes, beside rules between pods.
+// Volume claims at the desk, and who chooses devices: they, too, become sets of nodes, beside rules
+// between pods.
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "drivers/kubernetes/desk.hpp"
+#include "wire/kube/names.hpp"
+#include "wire/kube/pod_resources.hpp"
 
 namespace gs::kube {
 
@@ -45,13 +52,40 @@ void Desk::ask_volumes(PodRecord& record) {
   volume_waiters_.insert(uid);
 }
 
+// Whoever is bound has what was written on it.
+Chooser Desk::chooser_of(const PodRecord& record) const {
+  if (!options_.kubelet_chooses) return Chooser::Nobody;
+  const Pod& pod = record.pod;
+  const Result<PodResources> takes = pod_resources(pod);
+  if (takes && (takes->gpus > 0 || !takes->mig.empty())) return Chooser::Kubelet;
+  if (!is_ours(pod)) return Chooser::Nobody;
+  if (!pod.node_name.empty())
+    return pod.meta.annotation(kAllocatedAnnotation) != nullptr ? Chooser::Scheduler
+                                                                : Chooser::Nobody;
+  const GpuRequest& gpu = record.ask.request->gpu;
+  return gpu.count > 0 || !gpu.mig.empty() ? Chooser::Scheduler : Chooser::Nobody;
+}
+
 // ---------------------------------------------------------------- beside rules between pods
 
-std::uint64_t Desk::rules_version() const { return rules_.version() + volumes_.version(); }
+std::uint64_t Desk::rules_version() const {
+  return rules_.version() + volumes_.version() + choosers_.version();
+}
 
 std::optional<RuleBook> Desk::book_of(const Pod& pod,
                                       const std::vector<const Pod*>& fellows) const {
   std::optional<RuleBook> book = rules_.book(pod, fellows);
+  const Chooser chooser = pods_.at(pod.meta.uid).chooser;
+  const bool concerns =
+      choosers_.concern(chooser) ||
+      std::any_of(fellows.begin(), fellows.end(), [&](const Pod* fellow) {
+        return options_.kubelet_chooses && stay_apart(chooser, pods_.at(fellow->meta.uid).chooser);
+      });
+  if (concerns) {
+    if (!book) book.emplace();
+    book->chooser = chooser;
+    book->key += chooser == Chooser::Kubelet ? "\nthe kubelet chooses" : "\nwe choose";
+  }
   if (pod.volume_claims.empty() || !volumes_.concern(pod)) return book;
   if (!book) book.emplace();
   book->volumes_of = pod.meta.uid;
@@ -61,6 +95,8 @@ std::optional<RuleBook> Desk::book_of(const Pod& pod,
 
 std::set<std::string> Desk::nodes_for(const RuleBook& book, const LabelTerms& terms) const {
   std::set<std::string> names = nodes_like(terms);
+  std::erase_if(names,
+                [&](const std::string& name) { return !choosers_.allow(book.chooser, name); });
   const auto it = pods_.find(book.volumes_of);
   if (it == pods_.end()) return names;
   std::erase_if(names, [&](const std::string& name) {
@@ -69,8 +105,18 @@ std::set<std::string> Desk::nodes_for(const RuleBook& book, const LabelTerms& te
   return names;
 }
 
+// As if those were placed, too.
+std::set<std::string> Desk::nodes_beside(const RuleBook& book,
+                                         const std::vector<PodRules::Beside>& tied) {
+  std::set<std::string> names = nodes_for(book, rules_.terms_beside(book, tied));
+  for (const auto& [pod, node] : tied)
+    if (stay_apart(book.chooser, pods_.at(pod->meta.uid).chooser)) names.erase(node);
+  return names;
+}
+
 bool Desk::may_stand(const Pod& pod, const std::string& node) {
-  if (!rules_.allows(pod, node)) return false;
+  if (!rules_.allows(pod, node) || !choosers_.allow(pods_.at(pod.meta.uid).chooser, node))
+    return false;
   const auto it = rules_.nodes().find(node);
   return pod.volume_claims.empty() || it == rules_.nodes().end() ||
          volumes_.choose(pod, *it->second).has_value();
@@ -78,6 +124,7 @@ bool Desk::may_stand(const Pod& pod, const std::string& node) {
 
 void Desk::count_in(const Pod& pod, const std::string& node) {
   rules_.place(pod, node);
+  choosers_.place(pod.meta.uid, node, pods_.at(pod.meta.uid).chooser);
   if (pod.volume_claims.empty()) return;
   const auto it = rules_.nodes().find(node);
   const bool chooses = pod.node_name.empty() && it != rules_.nodes().end();
@@ -88,19 +135,30 @@ void Desk::count_in(const Pod& pod, const std::string& node) {
 
 void Desk::count_out(const std::string& uid) {
   (void)rules_.lift(uid);
+  choosers_.lift(uid);
   volumes_.forget(uid);
 }
 
-// What the rules and volumes of a waiting pod leave of the nodes; empty: all.
+// What the rules and volumes of a waiting pod, and who chooses its devices, leave of the nodes;
+// empty: all.
 std::string Desk::rule_words(const PodRecord& record) {
   const std::optional<RuleBook> book = book_of(record.pod, {});
   if (!book) return {};
   std::string text = rules_.words(*book);
-  if (book->volumes_of.empty()) return text;
-  const std::size_t left = nodes_for(*book, {}).size();
-  if (left == rules_.nodes().size()) return text;
-  return text + (text.empty() ? "" : ", ") + "its volume claims leave " + std::to_string(left) +
-         " of " + std::to_string(rules_.nodes().size()) + " nodes";
+  const std::size_t all = rules_.nodes().size();
+  const auto say = [&](const char* what, const auto& allows) {
+    const auto left = static_cast<std::size_t>(
+        std::count_if(rules_.nodes().begin(), rules_.nodes().end(), allows));
+    if (left < all)
+      text += fmt::format("{}{} {} of {} nodes", text.empty() ? "" : ", ", what, left, all);
+  };
+  if (!book->volumes_of.empty())
+    say("its volume claims leave",
+        [&](const auto& node) { return volumes_.choose(record.pod, *node.second).has_value(); });
+  say(book->chooser == Chooser::Kubelet ? "pods that were told their devices leave"
+                                        : "pods whose devices the kubelet chooses leave",
+      [&](const auto& node) { return choosers_.allow(book->chooser, node.first); });
+  return text;
 }
 
 }  // namespace gs::kube
