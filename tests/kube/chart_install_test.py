@@ -84,6 +84,31 @@ def each_account_may_do_what_it_must_and_no_more():
 
 
 @test
+def an_agent_reports_for_its_own_node_only():
+    """With a token as its pod has it."""
+    plane = cluster()
+    agents = plane.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/component=agent")
+    agent = next(one for one in agents["items"] if one["spec"]["nodeName"] == "node-1")
+    token = plane.kubectl("create", "token", "gpu-scheduler-agent", "-n", NAMESPACE,
+                          "--bound-object-kind=Pod", f"--bound-object-name={agent['metadata']['name']}").out
+    own = plane.write_kubeconfig("agent-of-node-1", token=token.strip())
+
+    def report(name, kubeconfig):
+        status = {"apiVersion": "gpu.scheduling/v1", "kind": "GpuNodeStatus", "metadata": {"name": name},
+                  "spec": {"nodeName": name}}
+        return plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(status),
+                             kubeconfig=kubeconfig, check=False)
+    equal(report("node-1", own).code, 0)
+    wait_for(lambda: "the agent on node-1 reports for its own node only, not for node-0"
+             in report("node-0", own).err, "the policy is in force")
+    equal(report("node-0", plane.kubeconfig).code, 0, "an administrator may")
+    refused = plane.kubectl("patch", "gns", "node-0", "--subresource=status", "--type=merge", "-p",
+                            '{"status":{"total":0}}', kubeconfig=own, check=False)
+    check("its own node only" in refused.err, refused)
+    plane.kubectl("delete", "gns", "--all")
+
+
+@test
 def whoever_edits_a_namespace_may_edit_its_claims():
     cluster().kubectl("create", "rolebinding", "ada", "--clusterrole=edit", "--user=ada")
     cluster().kubectl("create", "rolebinding", "bob", "--clusterrole=view", "--user=bob")
