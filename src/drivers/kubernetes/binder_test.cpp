@@ -46,6 +46,9 @@ class Bound {
     });
     EXPECT_TRUE(comes_true([&] { return gone.load(); }));
   }
+  void evict(const std::string& pod) {
+    client.loop.post([this, pod] { binder->evict({{"ml", pod, "uid-" + pod}, "Preempted", ""}); });
+  }
   void order(Bind order) {
     client.loop.post([this, order = std::move(order)] { binder->bind(order); });
   }
@@ -113,6 +116,41 @@ TEST(Binder, who_waits_for_a_volume_keeps_nobody_from_being_bound) {
   bound.order(order_of(kMany + 1));
   EXPECT_TRUE(comes_true([&] { return bound.answered().contains(kMany + 1); }));
   EXPECT_EQ(bound.answered().size(), 1U);
+}
+
+TEST(Binder, a_disruption_budget_that_says_no_is_asked_again_and_who_has_gone_is_not) {
+  std::mutex mutex;
+  std::map<std::string, std::vector<Json>> asked;
+  ApiServer server([&](const HttpRequest& request, Exchange& exchange) {
+    const std::lock_guard lock(mutex);
+    std::vector<Json>& before = asked[request.path];
+    before.push_back(parse_json(request.message.body()).value());
+    if (request.path.ends_with("/gone/eviction")) return exchange.answer(refusal(404, "NotFound"));
+    if (request.path.ends_with("/another/eviction"))
+      return exchange.answer(refusal(409, "Conflict"));
+    exchange.answer(before.size() > 1
+                        ? answer(201, "{}")
+                        : refusal(429, "TooManyRequests",
+                                  R"(,"details":{"causes":[{"reason":"DisruptionBudget",
+                                     "message":"The disruption budget train needs 2"}]})"));
+  });
+  const auto times = [&](const std::string& pod) {
+    const std::lock_guard lock(mutex);
+    return asked["/api/v1/namespaces/ml/pods/" + pod + "/eviction"].size();
+  };
+  Bound bound(server);
+  for (const char* pod : {"kept", "kept", "gone", "another"}) bound.evict(pod);
+  EXPECT_TRUE(comes_true([&] { return times("kept") == 2; })) << "after a second, and not twice";
+  EXPECT_EQ(times("gone"), 1U);
+  EXPECT_EQ(times("another"), 1U) << "a pod of that name, but not that one";
+  EXPECT_TRUE(comes_true([&] {  // as soon as the answer before has arrived
+    bound.evict("kept");
+    return times("kept") > 2;
+  })) << "it is there again";
+  const std::lock_guard lock(mutex);
+  for (const auto& [path, bodies] : asked)
+    for (const Json& body : bodies)
+      EXPECT_TRUE(body["deleteOptions"]["preconditions"]["uid"].is_string()) << body;
 }
 
 }  // namespace
