@@ -53,9 +53,8 @@ std::string filter_words(const Json& why) {
 std::string candidate_words(const Json& why) {
   if (!why.contains("best_candidate")) return "";
   const Json& best = why["best_candidate"];
-  return fmt::format("{} has {} {} of the {} needed", text_of(best, "node"),
-                     number_text(number_of(best, "has")), text_of(best, "of"),
-                     number_text(number_of(best, "needs")));
+  return fmt::format("{}: {} of {} {}", text_of(best, "node"), number_text(number_of(best, "has")),
+                     number_text(number_of(best, "needs")), text_of(best, "of"));
 }
 
 // What a quota is about, and how much one unit of the books is.
