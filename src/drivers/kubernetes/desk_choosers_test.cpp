@@ -130,6 +130,16 @@ TEST_F(Choosers, know_those_that_they_find_and_those_of_others) {
   EXPECT_EQ(node_of(limit), free);
 }
 
+TEST_F(Choosers, know_whom_another_of_our_schedulers_told_its_devices) {
+  Pod theirs = world_.make_named("theirs", 1);
+  theirs.scheduler_name = "gpu-scheduler-of-another-team";
+  world_.bind_by_another(world_.add(std::move(theirs)), "n0", {0});
+  world_.play();
+  const std::string limit = world_.add_pod("limit", 1);
+  world_.play();
+  EXPECT_EQ(node_of(limit), "n1");
+}
+
 TEST_F(Choosers, leave_pods_without_gpus_alone) {
   world_.add_pod("limit", 1);
   named("named", 1);

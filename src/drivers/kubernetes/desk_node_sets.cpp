@@ -52,16 +52,16 @@ void Desk::ask_volumes(PodRecord& record) {
   volume_waiters_.insert(uid);
 }
 
-// Whoever is bound has what was written on it.
+// Whoever is bound has what was written on it, by us or by another of our schedulers.
 Chooser Desk::chooser_of(const PodRecord& record) const {
   if (!options_.kubelet_chooses) return Chooser::Nobody;
   const Pod& pod = record.pod;
   const Result<PodResources> takes = pod_resources(pod);
   if (takes && (takes->gpus > 0 || !takes->mig.empty())) return Chooser::Kubelet;
-  if (!is_ours(pod)) return Chooser::Nobody;
   if (!pod.node_name.empty())
     return pod.meta.annotation(kAllocatedAnnotation) != nullptr ? Chooser::Scheduler
                                                                 : Chooser::Nobody;
+  if (!is_ours(pod)) return Chooser::Nobody;
   const GpuRequest& gpu = record.ask.request->gpu;
   return gpu.count > 0 || !gpu.mig.empty() ? Chooser::Scheduler : Chooser::Nobody;
 }
