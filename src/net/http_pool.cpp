@@ -15,7 +15,8 @@ namespace {
 
 using Clock = EventLoop::Clock;
 constexpr auto kForever = Clock::time_point::max();
-// After a connection could not be opened while others are, for this long no more are tried.
+// After a connection could not be opened, while others are open or on their way, for this long no
+// more are tried.
 constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 // So many connections more than allowed may rest: a stream that ended is mostly begun anew.
 constexpr std::size_t kSpare = 4;
@@ -299,10 +300,11 @@ void HttpPool::Impl::opened(PoolConnection&) {
 void HttpPool::Impl::not_opened(PoolConnection& connection, Error error) {
   --opening;
   forget(connection);
-  const bool is_any_open = connections.size() > opening;
-  if (is_any_open) {
-    no_opening_before = Clock::now() + kPauseAfterFailure;
-  } else if (opening == 0) {
+  // Not at once another one for the same request: while some fail others are being opened, and that
+  // would go on for as long as the server is away.
+  no_opening_before = Clock::now() + kPauseAfterFailure;
+  if (connections.empty()) {
+    no_opening_before = {};  // whoever asks after this is a new try
     refuse_waiting(error);
   }
   dispatch();

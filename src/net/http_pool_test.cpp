@@ -302,6 +302,19 @@ TEST_F(Pool, a_server_that_is_away_is_an_error_and_its_return_is_seen) {
   EXPECT_TRUE(ask(to("/")).answer.ok());
 }
 
+TEST_F(Pool, one_try_each_and_no_more_at_a_server_that_is_away) {
+  RawServer hangs_up([](int, int) {});
+  connect(local(hangs_up.port(), true));  // no connection lives to see TLS
+  for (int i = 0; i < 8; ++i)
+    pool_->send(to("/", seconds(3)), counted([](PoolResult result) {
+                  ASSERT_FALSE(result.answer.ok());
+                  EXPECT_NE(result.answer.error().message.find("cannot reach"), std::string::npos)
+                      << result.answer.error().message;
+                }));
+  EXPECT_TRUE(comes_true([&] { return answered_ == 8; }));
+  EXPECT_LE(hangs_up.accepted(), 8);
+}
+
 TEST_F(Pool, a_connection_closed_while_idle_is_replaced_and_nothing_is_lost) {
   const char* answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
   RawServer server([&](int socket, int) {  // keeps no connection alive, but does not say so
