@@ -165,7 +165,12 @@ def gpu_cli_says_why_a_pod_waits_and_how_the_cluster_is():
     said = cli("status", "--kube")
     check(f"GPUs: {3 * GPUS} usable, {3 * GPUS - 1} free" in said, said)
     check("Pods: 1 bound, 0 being bound, 1 waiting" in said and "default/giant" in said, said)
-    delete("small", "giant")
+    create(pod("unclaimed", 0, {"gpu.scheduling/claim": "nobody"}))
+    wait_for(lambda: condition("unclaimed"), "the pod is told")
+    said = cli("why", "pod/unclaimed")
+    check("waits: GpuClaim default/nobody does not exist" in said, said)
+    check("expected start" not in said, said)  # it depends on nobody's end
+    delete("small", "giant", "unclaimed")
     no_leases()
 
 

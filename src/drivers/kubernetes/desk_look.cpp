@@ -33,6 +33,7 @@ Result<Explanation> Desk::explain(const std::string& uid) {
   } else {
     known.state = "waiting";
     known.why = Why{};
+    known.why->constraint = Constraint::Held;  // what it waits for is not in the engine's hands
     known.why->sentence = record.ask.waits_for;
   }
   return known;

@@ -438,6 +438,10 @@ TEST_F(DeskAlone, what_a_pod_refers_to_counts_while_it_waits) {
   ask_.waits_for = "its claim is gone";
   desk_.reconsider("a");
   EXPECT_FALSE(first<Bind>(turn()));
+  const Result<Explanation> known = desk_.explain("a");
+  ASSERT_TRUE(known && known->why);
+  EXPECT_EQ(known->why->sentence, "its claim is gone");
+  EXPECT_EQ(known->why->constraint, Constraint::Held) << "no job that ends lets it start";
   ask_.waits_for.clear();
   ask(TaskRequest{});
   desk_.reconsider("a");
